@@ -1,0 +1,86 @@
+# Everything here needs only make and a Python with venv: each target makes its
+# own virtual environment, installs what it needs there, and does neither twice.
+#
+#   make PYTHON=python3.12 test          another interpreter
+#   make test ARGS="-k walk -x"          more arguments for pytest
+
+PYTHON ?= python3
+ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+minimum := $(shell sed -n 's/^requires-python = ">=\(.*\)"/\1/p' pyproject.toml)
+version := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+new_enough := $(shell $(PYTHON) -c 'import sys; print(sys.version_info[:2] >= tuple(map(int, "$(minimum)".split("."))))' 2>/dev/null)
+
+python := .venv/bin/python
+python_oldest := .venv-oldest/bin/python
+pip_install := -m pip install -qq
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test test-slow test-oldest lint format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.for-demo ## run the demonstration
+	$(python) examples/demo.py
+
+test: .venv/.for-test ## run every test that is not marked slow
+	$(python) -m pytest -m "not slow" $(ARGS)
+
+test-slow: .venv/.for-test ## run the tests marked slow: minutes rather than seconds
+	$(python) -m pytest -m "slow" $(ARGS)
+
+test-oldest: .venv-oldest/.for-test ## run the tests with the oldest dependencies allowed
+	$(python_oldest) -m pytest -m "not slow" $(ARGS)
+
+lint: .venv/.for-lint ## check style, formatting and types
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
+	$(python) -m mypy
+
+format: .venv/.for-lint ## put style and formatting right where that is safe
+	$(python) -m ruff check --fix-only .
+	$(python) -m ruff format .
+
+clean: ## remove the environments, caches and build products
+	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Below: the environments. A stamp file says that something is installed; it is
+# older than pyproject.toml when that is no longer so. The first stamp bears the
+# version of Python, so that another PYTHON gets a new environment.
+
+.venv/.python$(version) .venv-oldest/.python$(version):
+	$(if $(version),,$(error '$(PYTHON)' does not run: install Python $(minimum) or newer, or name one with 'make PYTHON=...'))
+	$(if $(filter True,$(new_enough)),,$(error Python $(minimum) or newer is needed and '$(PYTHON)' is $(version): name another with 'make PYTHON=...'))
+	@echo "Making $(@D) with Python $(version)"
+	@test -d $(@D)/lib/python$(version) || rm -rf $(@D)
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(pip_install) --upgrade "pip>=25.1"
+	@touch $@
+
+.venv/.for-demo: pyproject.toml .venv/.python$(version)
+	@echo "Installing manifoldknn and what the demonstration needs into $(@D)"
+	@$(python) $(pip_install) --editable ".[plots]"
+	@touch $@
+
+.venv/.for-test: pyproject.toml .venv/.python$(version)
+	@echo "Installing manifoldknn and what the tests need into $(@D)"
+	@$(python) $(pip_install) --editable . --group test
+	@touch $@
+
+.venv/.for-lint: pyproject.toml .venv/.python$(version)
+	@echo "Installing manifoldknn and what the checks need into $(@D)"
+	@$(python) $(pip_install) --editable . --group lint
+	@touch $@
+
+# Wheels only: an old release that has none for this Python fails at once,
+# rather than after a long attempt at building it.
+.venv-oldest/.for-test: pyproject.toml tools/oldest.py .venv-oldest/.python$(version)
+	@echo "Installing manifoldknn, its oldest dependencies and what the tests need into $(@D)"
+	@$(python_oldest) tools/oldest.py pyproject.toml > $(@D)/oldest.txt
+	@$(python_oldest) $(pip_install) --only-binary :all: --constraint $(@D)/oldest.txt --editable . --group test
+	@touch $@
