@@ -1,0 +1,248 @@
+"""Labels: which entries of ``y`` are unlabelled, and class numbers for the rest."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+__all__ = ["EncodedLabels", "encode_labels"]
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+_FAMILY = {"b": "boolean", "i": "number", "u": "number", "f": "number", "U": "string", "S": "bytes"}
+_AUTO_MARKER = {"i": -1, "u": -1, "f": -1, "U": "", "S": b""}
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedLabels:
+    """Labels as class numbers.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The distinct labels, sorted.
+    codes : ndarray of shape (n_samples,)
+        Index into `classes`; -1 where unlabelled.
+    marker : object
+        What stands for "unlabelled" among decoded labels.
+    """
+
+    classes: Array
+    codes: npt.NDArray[np.intp]
+    marker: Any
+
+    @property
+    def labeled(self) -> npt.NDArray[np.intp]:
+        """Positions of the labelled samples, ascending."""
+        return np.flatnonzero(self.codes >= 0)
+
+    def decode(self, codes: npt.ArrayLike) -> Array:
+        """Turn class numbers into labels, and -1 into the marker, in a dtype that holds both."""
+        codes = np.asarray(codes, dtype=np.intp)
+        if (codes >= 0).all():
+            return np.asarray(self.classes[codes])
+        # The marker goes last, where the index -1 finds it.
+        table = np.empty(len(self.classes) + 1, dtype=_joint_dtype(self.classes, self.marker))
+        table[:-1] = self.classes
+        table[-1] = self.marker
+        return np.asarray(table[codes])
+
+
+def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
+    """Validate ``y``, find its unlabelled entries and number its classes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Integers, whole floats, booleans, strings or bytes: a sequence, a NumPy array, or a pandas
+        or polars column. Categories that do not occur are no classes.
+    unlabeled : object, default="auto"
+        The value that means "unlabelled", as missing values (None, NaN, NaT, NA, null, masked)
+        always do. With "auto", -1 and the empty string do. With any other value -1 may be a class;
+        None or NaN leave only the missing values. "auto" itself may be a class, not the marker.
+
+    Returns
+    -------
+    EncodedLabels
+        Its marker is `unlabeled` where given, else -1 for integers, NaN for floats, "" for string
+        dtypes, None for booleans, and for objects the first unlabelled value in `y`, or None.
+
+    Raises
+    ------
+    ValueError
+        If `y` cannot be class labels, if nothing is labelled, or `unlabeled` can equal no label.
+
+    Examples
+    --------
+    >>> encoded = encode_labels(["cat", None, "dog", "cat"])
+    >>> encoded.codes
+    array([ 0, -1,  1,  0])
+    >>> encoded.decode([1, -1])
+    array(['dog', None], dtype=object)
+    >>> encode_labels([3, -1, 7], unlabeled=-999).classes
+    array([-1,  3,  7])
+    """
+    if y is None:  # in the words that scikit-learn's checks look for
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    marker = unlabeled.item() if isinstance(unlabeled, np.generic) else unlabeled
+    auto = isinstance(marker, str) and marker == "auto"
+    values, missing, seen = _read(y)
+    find = _find_in_objects if values.dtype.kind == "O" else _find_in_dtype
+    skipped = find(values, marker, auto)
+    labels = values[~skipped]
+    if not len(labels):
+        raise ValueError(
+            f"y has no labelled sample: all {len(missing)} entries count as unlabelled with "
+            f"unlabeled={unlabeled!r}. Label at least one, or change `unlabeled`."
+        )
+    family = _check_labels(labels)
+    foreign = not (auto or _is_missing(marker) or _family(marker) == family)
+    if foreign and all(map(_is_missing, values[skipped])):
+        raise ValueError(
+            f"unlabeled={unlabeled!r} is of a type that no label in y can equal: the first is "
+            f"{labels[:1].tolist()[0]!r}. Pass a {family}, or None for missing values only."
+        )
+    if labels.dtype.kind == "O" and family in ("number", "boolean"):
+        labels = _native(labels)  # numbers as objects would be refused by scikit-learn's metrics
+    if skipped.any() and not missing.any():
+        seen = values[skipped.argmax()]
+    classes = np.unique(labels)
+    codes = np.full(len(missing), -1, dtype=np.intp)
+    # Quicker than return_inverse, which sorts indirectly.
+    codes[np.flatnonzero(~missing)[~skipped]] = np.searchsorted(classes, labels)
+    return EncodedLabels(classes, codes, _answer_marker(classes.dtype, marker, auto, seen))
+
+
+def _read(y: Any) -> tuple[Array, Mask, Any]:
+    """Return the values present in y, a mask of the missing ones, and a missing value."""
+    if hasattr(y, "columns") and hasattr(y, "shape"):
+        column_or_1d(np.broadcast_to(0, y.shape), warn=True)  # a frame of one column, or an error
+        y = y[y.columns[0]]
+    # Columns lose their missing values first, lest these turn integers into floats.
+    if hasattr(y, "to_numpy") and hasattr(y, "drop_nulls"):  # polars
+        missing, present = np.asarray(y.is_null().to_numpy(), dtype=np.bool_), y.drop_nulls()
+    elif hasattr(y, "to_numpy") and hasattr(y, "isna"):  # pandas
+        missing = np.asarray(y.isna(), dtype=np.bool_)
+        present = y[~missing]
+    elif np.ma.isMaskedArray(y):
+        missing = np.ma.getmaskarray(y).ravel()
+        return _flat(y.data)[~missing], missing, None
+    else:
+        values = _flat(y)
+        return values, np.zeros(len(values), dtype=np.bool_), None
+    seen = y.to_numpy()[missing.argmax()] if missing.any() else None
+    return _flat(present.to_numpy()), missing, seen
+
+
+def _flat(values: Any) -> Array:
+    """Return a 1-D array whose dtype hides no mix of types."""
+    if isinstance(values, list | tuple):
+        # Straight to an array, [1, "a"] would become strings and [True, 2] integers.
+        flat: Array = column_or_1d(np.array(values, dtype=object), warn=True)
+        return _native(flat) if len(set(map(type, flat))) == 1 and _family(flat[0]) else flat
+    if getattr(getattr(values, "dtype", None), "kind", None) == "c":
+        raise ValueError("Complex data not supported: y must hold class labels.")
+    flat = column_or_1d(values, warn=True)
+    return flat.astype(object) if flat.dtype.kind == "T" else flat  # StringDType
+
+
+def _native(values: Array) -> Array:
+    """Objects in the dtype that NumPy infers, unless that changes a value."""
+    native = np.asarray(values.tolist())
+    return native if np.array_equal(native.astype(object), values) else values
+
+
+def _family(value: Any) -> str | None:
+    """Name the kind of label that a scalar is; None if it cannot be one."""
+    if isinstance(value, bool | np.bool_):
+        return "boolean"
+    if isinstance(value, int | float | np.integer | np.floating):
+        return None if isinstance(value, np.timedelta64) else "number"  # an np.integer too
+    return "string" if isinstance(value, str) else "bytes" if isinstance(value, bytes) else None
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _find_in_dtype(values: Array, marker: Any, auto: bool) -> Mask:
+    """Mask the unlabelled among values of a dtype other than object."""
+    kind = values.dtype.kind
+    found: Mask = np.isnan(values) if kind in "fmM" else np.zeros(len(values), dtype=np.bool_)
+    marker = _AUTO_MARKER.get(kind) if auto else marker
+    if _is_missing(marker) or _family(marker) != _FAMILY.get(kind):
+        return found
+    with np.errstate(over="ignore"):  # a marker beyond the reach of float16
+        return np.asarray(found | (values == marker), dtype=np.bool_)
+
+
+def _find_in_objects(values: Array, marker: Any, auto: bool) -> Mask:
+    """Mask the unlabelled among objects, judging each distinct one once."""
+    given = () if _is_missing(marker) else (marker,)
+    markers = [(_family(m), m) for m in ((-1, "", b"") if auto else given)]
+    try:
+        distinct = set(zip(map(type, values), values))  # with the type, as 1 == True
+    except TypeError:  # unhashable
+        raise _bad_type(next(v for v in values if not (_family(v) or _is_missing(v)))) from None
+    found = {(t, v) for t, v in distinct if _is_missing(v) or (_family(v), v) in markers}
+    pairs = zip(map(type, values), values)
+    return np.fromiter((pair in found for pair in pairs), dtype=np.bool_, count=len(values))
+
+
+def _check_labels(labels: Array) -> str:
+    """Return the one family of the labels; raise if they cannot be classes."""
+    first, objects = labels[0], labels.dtype.kind == "O"
+    examples = {type(v): v for v in (labels if objects else labels[:1])}  # one of each type
+    for value in (first, *examples.values()):
+        if _family(value) is None:
+            raise _bad_type(value)
+        if _family(value) != _family(first):
+            raise ValueError(f"y mixes label types: {first!r} and {value!r}. Convert to one type.")
+    floats = labels if labels.dtype.kind == "f" else np.empty(0)
+    if objects:
+        floats = np.array([v for v in labels if isinstance(v, float | np.floating)], dtype=float)
+    if np.isinf(floats).any():
+        raise ValueError("y contains infinity, which is no class: remove it or name `unlabeled`.")
+    broken = floats[floats != np.floor(floats)]
+    if len(broken):  # only then, as sklearn also warns of many classes, usual with few labels
+        check_classification_targets(broken)
+    return str(_family(first))
+
+
+def _bad_type(value: Any) -> ValueError:
+    return ValueError(
+        f"Unknown label type: y holds {value!r} of type {type(value).__name__}. Labels must be "
+        "single integers, strings, bytes or booleans; convert them, for example to str."
+    )
+
+
+def _answer_marker(dtype: np.dtype[Any], marker: Any, auto: bool, seen: Any) -> Any:
+    """Choose what stands for "unlabelled" among labels of a dtype."""
+    if auto or (dtype.kind == "f" and _is_missing(marker)):
+        return {**_AUTO_MARKER, "O": seen, "b": None, "f": np.nan}[dtype.kind]
+    whole = dtype.kind in "iu" and isinstance(marker, float) and marker.is_integer()
+    return int(marker) if whole else marker
+
+
+def _joint_dtype(classes: Array, marker: Any) -> npt.DTypeLike:
+    """Return a dtype that holds both the classes and the marker exactly."""
+    dtype = classes.dtype
+    if dtype.kind == "O" or _family(marker) != _FAMILY[dtype.kind]:
+        return object
+    if dtype.kind not in "iu":
+        return np.promote_types(dtype, np.min_scalar_type(marker))
+    low, high = int(classes[0]), int(classes[-1])
+    if isinstance(marker, float):
+        return np.float64 if max(-low, high) <= 2**53 else object
+    low, high = min(low, marker), max(high, marker)
+    # The last because promotion answers float64 for uint64 and -1.
+    for wider in (dtype, np.promote_types(dtype, np.min_scalar_type(marker)), np.dtype(np.int64)):
+        if wider.kind in "iu" and np.iinfo(wider).min <= low and high <= np.iinfo(wider).max:
+            return wider
+    return object
