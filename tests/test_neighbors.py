@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.metrics import pairwise_distances
+
+import oracles
+from manifoldknn.neighbors import NeighborIndex, check_metric, distance_blocks, euclidean_pairs
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(2, 60),
+    d=st.sampled_from([1, 2, 5, 20]),
+    grid=st.booleans(),
+    as_sparse=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_equals_sorting_all_distances(n, d, grid, as_sparse, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (n, d)).astype(float) if grid else rng.normal(size=(n, d))
+    k = int(rng.integers(1, n))
+    found = NeighborIndex(sparse.csr_array(X) if as_sparse else X).among_samples(k)
+    D = oracles.distance_matrix(X)
+    assert not (found.indices == np.arange(n)[:, None]).any()
+    assert all(len(set(row)) == k for row in found.indices.tolist())
+    taken = np.take_along_axis(D, found.indices, axis=1)
+    np.testing.assert_allclose(found.distances, taken, rtol=1e-12, atol=1e-15)
+    np.fill_diagonal(D, np.inf)
+    np.testing.assert_allclose(found.distances, np.sort(D, axis=1)[:, :k], rtol=1e-12, atol=1e-15)
+    order = np.lexsort((found.indices, found.distances), axis=1)
+    assert (order == np.arange(k)).all()
+    if not grid:
+        assert found.indices.tolist() == oracles.nearest(X, k)
+
+
+@pytest.mark.parametrize("d", [3, 40])
+def test_query_finds_a_sample_itself_first(d):
+    X = np.random.default_rng(0).normal(size=(80, d))
+    found = NeighborIndex(X).query(X, 5)
+    assert (found.indices[:, 0] == np.arange(80)).all()
+    assert (found.distances[:, 0] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_far_from_the_origin(dtype):
+    """Expanded squares would lose every digit here."""
+    rng = np.random.default_rng(1)
+    X = (1e5 + rng.normal(size=(120, 30))).astype(dtype)
+    found = NeighborIndex(X).among_samples(4)
+    D = oracles.distance_matrix(X)
+    np.fill_diagonal(D, np.inf)
+    np.testing.assert_allclose(found.distances, np.sort(D, axis=1)[:, :4], rtol=1e-12)
+
+
+def test_duplicates_are_at_distance_zero_and_more_than_asked_for():
+    X = np.repeat(np.random.default_rng(2).normal(size=(3, 25)), 20, axis=0)
+    found = NeighborIndex(X).among_samples(5)
+    assert (found.distances == 0).all()
+    assert (found.indices != np.arange(60)[:, None]).all()
+    assert (found.indices // 20 == np.arange(60)[:, None] // 20).all()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "manhattan", "chebyshev", "canberra"])
+def test_other_metrics(metric):
+    X = np.abs(np.random.default_rng(3).normal(size=(50, 6)))
+    found = NeighborIndex(X, metric=metric).among_samples(7)
+    D = pairwise_distances(X, metric=metric)
+    np.fill_diagonal(D, np.inf)
+    np.testing.assert_allclose(found.distances, np.sort(D, axis=1)[:, :7], atol=1e-12)
+
+
+def test_callable_metric():
+    X = np.random.default_rng(4).normal(size=(20, 3))
+    found = NeighborIndex(X, metric=lambda a, b: np.abs(a - b).max()).among_samples(3)
+    expected = NeighborIndex(X, metric="chebyshev").among_samples(3)
+    assert (found.indices == expected.indices).all()
+
+
+def test_same_for_any_number_of_jobs():
+    X = np.random.default_rng(5).normal(size=(300, 20))
+    one, two = (NeighborIndex(X, n_jobs=jobs).among_samples(9) for jobs in (1, 2))
+    assert (one.indices == two.indices).all()
+    assert (one.distances == two.distances).all()
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1.0, 1e160])
+def test_pair_distances_neither_overflow_nor_underflow(scale):
+    A = np.array([[3.0, 0.0], [1.0, 1.0]]) * scale
+    B = np.array([[0.0, 4.0], [1.0, 1.0]]) * scale
+    rows = np.array([0, 1, 1])
+    cols = np.array([0, 1, 0])
+    expected = np.array([5.0, 0.0, np.sqrt(10.0)]) * scale
+    np.testing.assert_allclose(euclidean_pairs(A, B, rows, cols), expected, rtol=1e-14)
+
+
+def test_distance_blocks_cover_the_rows_asked_for():
+    X = np.random.default_rng(6).normal(size=(30, 4))
+    rows = np.array([3, 7, 29])
+    parts = list(distance_blocks(X, rows, metric="euclidean"))
+    assert np.concatenate([part for part, _ in parts]).tolist() == rows.tolist()
+    D = np.vstack([block for _, block in parts])
+    np.testing.assert_allclose(D, oracles.distance_matrix(X)[rows], atol=1e-7)
+
+
+@pytest.mark.parametrize("metric", ["no-such", 3, None, "precomputed", "mahalanobis"])
+def test_unknown_metric_is_refused_with_the_offer(metric):
+    with pytest.raises(ValueError, match=r"is not one of the metrics offered: .*euclidean"):
+        check_metric(metric, is_sparse=False)
+
+
+def test_metrics_for_sparse_samples():
+    check_metric("cosine", is_sparse=True)
+    with pytest.raises(ValueError, match="not available for sparse X"):
+        check_metric("canberra", is_sparse=True)
+    with pytest.raises(ValueError, match="callable cannot be used with sparse X"):
+        check_metric(max, is_sparse=True)
