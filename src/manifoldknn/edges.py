@@ -1,0 +1,102 @@
+"""Which pairs of samples carry an edge: the union and the pruned graph.
+
+One-sided edges come from hubs, samples that are near to many without being
+their close kin. The pruned graph drops them and keeps itself connected with a
+spanning tree.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from manifoldknn.neighbors import Neighbors
+from manifoldknn.spanning import Edges, in_spanning_forest, joining_edges
+
+CANDIDATES = 30  # neighbours whose graph the spanning tree of "pruned" is taken from
+_ALWAYS_KEPT = 3  # nearest neighbours whose edges "pruned" keeps even if one-sided
+
+
+def union_edges(neighbors: Neighbors) -> Edges:
+    """Return the pairs of which one is among the other's neighbours.
+
+    Parameters
+    ----------
+    neighbors : Neighbors
+        Neighbours of every sample.
+
+    Returns
+    -------
+    low, high : ndarray of int
+        Edges, ``low < high``, sorted.
+    length : ndarray of float
+        Their lengths.
+    """
+    low, high, length, _, _ = _ranked_edges(neighbors)
+    return low, high, length
+
+
+def pruned_edges(X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any) -> Edges:
+    """Return the pairs of the pruned graph: mutual neighbours plus a spanning tree.
+
+    A pair is kept if each is among the other's `n_neighbors` nearest, or one is
+    among the other's 3 nearest, or it lies in the minimum spanning tree of the
+    candidate graph; parts still separate are joined by their shortest edges.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        The samples, for joining separate parts.
+    neighbors : Neighbors
+        Candidate neighbours (30, or `n_neighbors` if that is more).
+    n_neighbors : int
+        Neighbours that count as mutual.
+    metric : str or callable
+        Distance between two rows.
+
+    Returns
+    -------
+    low, high : ndarray of int
+        Edges, ``low < high``, sorted.
+    length : ndarray of float
+        Their lengths.
+    """
+    n = len(neighbors.indices)
+    low, high, length, rank_low, rank_high = _ranked_edges(neighbors)
+    keep = np.maximum(rank_low, rank_high) < n_neighbors
+    keep |= np.minimum(rank_low, rank_high) < _ALWAYS_KEPT
+    keep |= in_spanning_forest(low, high, length, n)
+    graph = sparse.coo_array((np.ones(len(low)), (low, high)), shape=(n, n))
+    n_parts, parts = csgraph.connected_components(graph, directed=False)
+    low, high, length = low[keep], high[keep], length[keep]
+    if n_parts > 1:
+        more = joining_edges(X, parts.astype(np.intp), metric=metric)
+        low, high = np.concatenate([low, more[0]]), np.concatenate([high, more[1]])
+        length = np.concatenate([length, more[2]])
+        order = np.lexsort((high, low))
+        low, high, length = low[order], high[order], length[order]
+    return low, high, length
+
+
+def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
+    """Undirected edges with the rank of each end in the other's list (large if absent)."""
+    indices = neighbors.indices
+    n, k = indices.shape
+    source = np.repeat(np.arange(n), k)
+    target = indices.ravel()
+    rank = np.tile(np.arange(k), n)
+    key, inverse = np.unique(
+        np.minimum(source, target) * n + np.maximum(source, target), return_inverse=True
+    )
+    length = np.empty(len(key))
+    length[inverse] = neighbors.distances.ravel()
+    from_low = source < target
+    rank_low = np.full(len(key), np.iinfo(np.int32).max)
+    rank_high = rank_low.copy()
+    rank_low[inverse[from_low]] = rank[from_low]
+    rank_high[inverse[~from_low]] = rank[~from_low]
+    return key // n, key % n, length, rank_low, rank_high

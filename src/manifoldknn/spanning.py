@@ -1,0 +1,138 @@
+"""Spanning trees that keep the pruned graph connected.
+
+Two steps. The minimum spanning tree of the candidate graph keeps every part of
+that graph in one piece when hub edges are pruned; parts that the candidate
+graph never joined are then linked by their shortest edges. Edges are ordered
+by (length, lower index, higher index), so equal lengths never leave a choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from manifoldknn.neighbors import EUCLIDEAN, distance_blocks, euclidean_pairs
+
+Edges = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]
+
+
+def in_spanning_forest(
+    low: NDArray[np.intp],
+    high: NDArray[np.intp],
+    length: NDArray[np.float64],
+    n_samples: int,
+) -> NDArray[np.bool_]:
+    """Tell which edges belong to the minimum spanning forest.
+
+    Parameters
+    ----------
+    low, high : ndarray of int
+        Distinct edges with ``low < high``, sorted by ``(low, high)``.
+    length : ndarray of float
+        Their lengths; 0 is a length like any other.
+    n_samples : int
+        Number of nodes.
+
+    Returns
+    -------
+    ndarray of bool
+        True for the edges of the forest.
+
+    Notes
+    -----
+    Cost O(m log m) for m edges. Lengths are replaced by their ranks: scipy
+    reads a length of 0 as "no edge", and ranks leave no ties.
+    """
+    rank = np.empty(len(low))
+    rank[np.argsort(length, kind="stable")] = np.arange(1, len(low) + 1)
+    graph = sparse.csr_array((rank, (low, high)), shape=(n_samples, n_samples))
+    chosen = csgraph.minimum_spanning_tree(graph)
+    kept = np.zeros(len(low) + 1, dtype=bool)
+    kept[chosen.data.astype(np.intp)] = True
+    answer: NDArray[np.bool_] = kept[rank.astype(np.intp)]
+    return answer
+
+
+def joining_edges(X: Any, parts: NDArray[np.intp], *, metric: Any) -> Edges:
+    """Return the shortest edges that join separate parts into one.
+
+    The answer is the minimum spanning tree of the graph whose nodes are the
+    parts and whose edge between two parts is their closest pair of samples
+    (Borůvka's rounds: every part but the largest takes its shortest way out).
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The samples.
+    parts : ndarray of shape (n_samples,)
+        Number of the part each sample belongs to, 0 … n_parts - 1.
+    metric : str or callable
+        Distance between two rows.
+
+    Returns
+    -------
+    low, high : ndarray of int
+        Joining edges, ``low < high``.
+    length : ndarray of float
+        Their lengths.
+
+    Notes
+    -----
+    Cost O(s·n·d) for the s samples outside the largest part, in blocks of
+    bounded memory; later rounds only look again from samples whose nearest
+    stranger has become a relative.
+    """
+    parts = parts.copy()
+    n = len(parts)
+    stranger = np.full(n, -1, dtype=np.intp)  # nearest sample of another part
+    distance = np.full(n, np.inf)
+    found: list[tuple[int, int, float]] = []
+    while True:
+        sizes = np.bincount(parts)
+        if len(sizes) == 1:
+            break
+        outside = parts != np.argmax(sizes)
+        stale = outside & ((stranger < 0) | (parts[stranger] == parts))
+        _refresh(X, np.flatnonzero(stale), parts, metric, stranger, distance)
+        rows = np.flatnonzero(outside)
+        low, high = np.minimum(rows, stranger[rows]), np.maximum(rows, stranger[rows])
+        order = np.lexsort((high, low, distance[rows], parts[rows]))
+        first = order[np.unique(parts[rows][order], return_index=True)[1]]
+        new = {(int(low[e]), int(high[e]), float(distance[rows[e]])) for e in first}
+        found.extend(new)
+        links = np.array([(parts[i], parts[j]) for i, j, _ in new])
+        merged = sparse.coo_array(
+            (np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(len(sizes), len(sizes))
+        )
+        parts = csgraph.connected_components(merged, directed=False)[1][parts]
+    edges = sorted(found)
+    low = np.array([e[0] for e in edges], dtype=np.intp)
+    high = np.array([e[1] for e in edges], dtype=np.intp)
+    return low, high, np.array([e[2] for e in edges])
+
+
+def _refresh(
+    X: Any,
+    rows: NDArray[np.intp],
+    parts: NDArray[np.intp],
+    metric: Any,
+    stranger: NDArray[np.intp],
+    distance: NDArray[np.float64],
+) -> None:
+    """Find the nearest sample of another part for `rows`, in place."""
+    euclidean = isinstance(metric, str) and metric in EUCLIDEAN
+    for part, block in distance_blocks(X, rows, metric=metric):
+        # Euclidean block distances carry rounding; what lies within it is measured again.
+        slack = 1e-7 * block.max() if euclidean else 0.0
+        block[parts[part][:, None] == parts[None, :]] = np.inf
+        nearest = block.min(axis=1)
+        r, c = np.nonzero(block <= (nearest + slack)[:, None])
+        d = euclidean_pairs(X, X, part[r], c) if euclidean else block[r, c]
+        order = np.lexsort((np.maximum(part[r], c), np.minimum(part[r], c), d, r))
+        first = order[np.unique(r[order], return_index=True)[1]]
+        stranger[part] = c[first]
+        distance[part] = d[first]

@@ -1,0 +1,39 @@
+"""Random problems for property tests: islands, duplicates, every class size."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+
+@dataclass(frozen=True)
+class Problem:
+    X: np.ndarray
+    y: np.ndarray  # class numbers, -1 where unlabelled
+
+
+@st.composite
+def problems(draw, max_samples=60, ties=True, min_classes=1):
+    """Samples in a few islands, some repeated, with labels for a few of them."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    n = draw(st.integers(6, max_samples))
+    d = draw(st.integers(1, 4))
+    n_islands = draw(st.integers(1, 3))
+    gap = draw(st.sampled_from([0.5, 3.0, 6.0]))
+    X = rng.normal(size=(n, d)) + gap * rng.integers(0, n_islands, n)[:, None]
+    if ties and draw(st.booleans()):
+        X[rng.integers(0, n, n // 3)] = X[rng.integers(0, n, n // 3)]
+    if ties and draw(st.booleans()):
+        X = np.round(X)
+    if np.ptp(X) == 0:
+        X[0] += 1.0
+    n_classes = draw(st.integers(min_classes, 4))
+    n_labeled = draw(st.integers(n_classes, max(n_classes, min(n, 12))))
+    y = np.full(n, -1)
+    rows = rng.choice(n, n_labeled, replace=False)
+    # The first of each class, then classes of any size.
+    y[rows] = np.concatenate(
+        [np.arange(n_classes), rng.integers(0, n_classes, n_labeled - n_classes)]
+    )
+    return Problem(X, y)

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy import sparse
+from scipy.sparse import csgraph
+
+import oracles
+from manifoldknn.edges import pruned_edges, union_edges
+from manifoldknn.neighbors import NeighborIndex, Neighbors
+from strategies import problems
+
+
+def literal_neighbors(X, k):
+    """Neighbour lists with ties broken by index, which an index need not do at its rim."""
+    lists = np.array(oracles.nearest(X, k))
+    D = oracles.distance_matrix(X)
+    return Neighbors(lists, np.take_along_axis(D, lists, axis=1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(max_samples=70))
+def test_pruned_and_union_equal_their_definitions(problem):
+    X = problem.X
+    n = len(X)
+    for k in (1, 2, 5, 10):
+        k = min(k, n - 1)
+        lists = oracles.nearest(X, n - 1)
+        candidates = literal_neighbors(X, min(max(30, k), n - 1))
+        low, high, length = pruned_edges(X, candidates, k, metric="euclidean")
+        assert set(zip(low.tolist(), high.tolist())) == oracles.pruned_pairs(X, lists, k)
+        np.testing.assert_allclose(length, oracles.distance_matrix(X)[low, high], rtol=1e-12)
+        low, high, _ = union_edges(literal_neighbors(X, k))
+        assert set(zip(low.tolist(), high.tolist())) == oracles.union_pairs(lists, k)
+        assert (low < high).all()
+        assert (np.diff(low * n + high) > 0).all()
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-3])
+def test_pruned_graph_of_far_clusters_is_connected(spread):
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(6, 3)) * 100
+    X = np.repeat(centres, 50, axis=0) + spread * rng.normal(size=(300, 3))
+    index = NeighborIndex(X)
+    low, high, _ = pruned_edges(X, index.among_samples(30), 10, metric="euclidean")
+    graph = sparse.coo_array((np.ones(len(low)), (low, high)), shape=(300, 300))
+    assert csgraph.connected_components(graph, directed=False)[0] == 1
+    crossing = low // 50 != high // 50
+    assert crossing.sum() == 5
