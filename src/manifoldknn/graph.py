@@ -1,0 +1,360 @@
+"""Neighbours and labels make the constrained graph (Table 1 of the paper).
+
+For samples i and j the weight of their edge is
+
+- 1 where both are labelled with one class (must-link),
+- 0 where both are labelled with different classes (cannot-link),
+- exp(-‖x_i - x_j‖² / 2σ²) otherwise, for the pairs that `graph` selects,
+
+and edges of the strengthened trees are multiplied by 1 + θ^r. Weights are kept
+as logarithms: far samples have weights such as 1e-2000, which no float holds
+but which still decide where their walk goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from manifoldknn.edges import CANDIDATES, pruned_edges, union_edges
+from manifoldknn.labels import encode_labels
+from manifoldknn.neighbors import NeighborIndex, Neighbors, check_metric, distance_blocks
+from manifoldknn.parameters import check_graph_parameters
+from manifoldknn.spanning import Edges
+from manifoldknn.tree import tree_edges
+
+_SIGMA_NEIGHBOR = 7
+_SIGMA_FACTOR = 0.75
+
+
+@dataclass(frozen=True)
+class ConstrainedGraph:
+    """The constrained graph as an operator.
+
+    Attributes
+    ----------
+    log_weights : csr_array or ndarray of shape (n_samples, n_samples)
+        Logarithms of the weights, symmetric, without diagonal. A sparse one
+        holds the third rule only; a dense one holds all rules, -inf for 0.
+    must_link : ndarray of shape (n_samples,)
+        Class number of labelled samples, -1 elsewhere: all samples with the same
+        number are linked with weight 1 without the l²/C edges being stored.
+        All -1 in a dense graph.
+    """
+
+    log_weights: Any
+    must_link: NDArray[np.intp]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of nodes."""
+        return len(self.must_link)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the third rule is stored as a sparse matrix."""
+        return sparse.issparse(self.log_weights)
+
+    def must_links_per_row(self) -> NDArray[np.intp]:
+        """Return the number of implicit must-link edges at each node."""
+        linked = self.must_link >= 0
+        sizes = np.bincount(self.must_link[linked], minlength=1)
+        counts = np.zeros(self.n_samples, dtype=np.intp)
+        counts[linked] = sizes[self.must_link[linked]] - 1
+        return counts
+
+    def log_degrees(self) -> NDArray[np.float64]:
+        """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
+        if not self.is_sparse:
+            with np.errstate(divide="ignore"):
+                degrees: NDArray[np.float64] = logsumexp(self.log_weights, axis=1)
+        else:
+            degrees = row_logsumexp(self.log_weights)
+            with np.errstate(divide="ignore"):
+                degrees = np.logaddexp(degrees, np.log(self.must_links_per_row()))
+        return np.where(np.isneginf(degrees), 0.0, degrees)
+
+    def to_matrix(self) -> Any:
+        """Return W itself, with all must-links written out."""
+        if not self.is_sparse:
+            return np.exp(self.log_weights)
+        W = self.log_weights.copy()
+        W.data = np.exp(W.data)
+        labeled = np.flatnonzero(self.must_link >= 0)
+        same = self.must_link[labeled][:, None] == self.must_link[labeled][None, :]
+        np.fill_diagonal(same, False)
+        i, j = np.nonzero(same)
+        links = sparse.coo_array((np.ones(len(i)), (labeled[i], labeled[j])), shape=W.shape)
+        return (W + links.tocsr()).tocsr()
+
+
+def row_logsumexp(log_matrix: Any) -> NDArray[np.float64]:
+    """Return log Σ_j exp(m_ij) over the stored entries of a CSR matrix, -inf for empty rows."""
+    counts = np.diff(log_matrix.indptr)
+    out = np.full(len(counts), -np.inf)
+    filled = counts > 0
+    if not filled.any():
+        return out
+    starts = log_matrix.indptr[:-1][filled]
+    largest = np.maximum.reduceat(log_matrix.data, starts)
+    finite = np.where(np.isneginf(largest), 0.0, largest)
+    shifted = np.exp(log_matrix.data - np.repeat(finite, counts[filled]))
+    with np.errstate(divide="ignore"):
+        out[filled] = finite + np.log(np.add.reduceat(shifted, starts))
+    return out
+
+
+def automatic_sigma(neighbors: Neighbors) -> float:
+    """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), d_i,q the q-th neighbour's distance.
+
+    Parameters
+    ----------
+    neighbors : Neighbors
+        Neighbours of every sample.
+
+    Returns
+    -------
+    float
+        The kernel width. Samples whose first seven neighbours are equally far
+        (duplicates, grids) say nothing about scale and are left out; if all are
+        like that, the median of the positive distances serves.
+    """
+    distances = neighbors.distances
+    seventh = distances[:, min(_SIGMA_NEIGHBOR, distances.shape[1]) - 1]
+    first = distances[:, 0]
+    spread = (seventh - first) * (seventh + first)  # a² - b² would cancel
+    typical = float(np.median(spread))
+    if not typical > 0:
+        positive = spread[spread > 0]
+        positive = positive if positive.size else np.square(distances[distances > 0])
+        typical = float(np.median(positive)) if positive.size else 1.0
+    return _SIGMA_FACTOR * float(np.sqrt(typical))
+
+
+def sparse_constrained_graph(
+    edges: Edges,
+    codes: NDArray[np.intp],
+    sigma: float,
+    *,
+    tree: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]],
+    theta: float,
+) -> ConstrainedGraph:
+    """Apply Table 1 to selected pairs.
+
+    Parameters
+    ----------
+    edges : tuple of ndarray
+        ``(low, high, length)`` of the pairs that carry the third rule.
+    codes : ndarray of shape (n_samples,)
+        Class numbers, -1 where unlabelled.
+    sigma : float
+        Kernel width.
+    tree : tuple of ndarray
+        ``(low, high, level)`` as returned by `tree_edges`.
+    theta : float
+        Strength of the tree.
+
+    Returns
+    -------
+    ConstrainedGraph
+        With a CSR matrix and implicit must-links.
+    """
+    n = len(codes)
+    low, high, length = edges
+    constrained = (codes[low] >= 0) & (codes[high] >= 0)
+    low, high, length = low[~constrained], high[~constrained], length[~constrained]
+    log_weight = gaussian_log_weights(length, sigma)
+    key, tree_key = low * n + high, tree[0] * n + tree[1]
+    if len(key):
+        at = np.minimum(np.searchsorted(key, tree_key), len(key) - 1)
+        present = key[at] == tree_key
+        at = at[present]
+        log_weight[at] += log_strengthening(log_weight[at], tree[2][present], theta)
+    matrix = sparse.csr_array(
+        (
+            np.concatenate([log_weight, log_weight]),
+            (np.concatenate([low, high]), np.concatenate([high, low])),
+        ),
+        shape=(n, n),
+    )
+    matrix.sort_indices()
+    return ConstrainedGraph(matrix, codes)
+
+
+def full_constrained_graph(
+    X: Any,
+    codes: NDArray[np.intp],
+    sigma: float,
+    *,
+    tree: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]],
+    theta: float,
+    metric: Any,
+) -> ConstrainedGraph:
+    """Apply Table 1 to every pair, as the paper does: O(n²) memory.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The samples.
+    codes, sigma, tree, theta
+        As in `sparse_constrained_graph`.
+    metric : str or callable
+        Distance between two rows.
+
+    Returns
+    -------
+    ConstrainedGraph
+        With a dense matrix that holds all rules.
+    """
+    n = len(codes)
+    log_weights = np.empty((n, n))
+    for part, distances in distance_blocks(X, np.arange(n), metric=metric):
+        log_weights[part] = gaussian_log_weights(distances, sigma)
+    low, high, level = tree
+    strengthened = log_weights[low, high]
+    strengthened += log_strengthening(strengthened, level, theta)
+    log_weights[low, high] = strengthened
+    # Matrix products need not be symmetric to the last bit; the walk needs it.
+    upper = np.triu_indices(n, 1)
+    log_weights.T[upper] = log_weights[upper]
+    labeled = np.flatnonzero(codes >= 0)
+    same = codes[labeled][:, None] == codes[labeled][None, :]
+    log_weights[np.ix_(labeled, labeled)] = np.where(same, 0.0, -np.inf)
+    np.fill_diagonal(log_weights, -np.inf)
+    return ConstrainedGraph(log_weights, np.full(n, -1, dtype=np.intp))
+
+
+def gaussian_log_weights(distances: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Return log exp(-d²/2σ²)."""
+    with np.errstate(over="ignore"):
+        return -0.5 * np.square(distances / sigma)
+
+
+def log_strengthening(
+    log_weight: NDArray[np.float64], level: NDArray[np.intp], theta: float
+) -> NDArray[np.float64]:
+    """Return log(1 + θ^r) with θ = `theta`·min((1 - W)/W, 1)."""
+    with np.errstate(over="ignore"):
+        bound = np.minimum(np.expm1(-log_weight), 1.0)
+    return np.log1p((theta * bound) ** level)
+
+
+def build_graph(
+    X: Any,
+    neighbors: Neighbors,
+    codes: NDArray[np.intp],
+    *,
+    graph: str,
+    graph_neighbors: int,
+    sigma: float,
+    tree_depth: int,
+    theta: float,
+    metric: Any,
+) -> ConstrainedGraph:
+    """Build the constrained graph from neighbours that were found before.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The samples.
+    neighbors : Neighbors
+        At least ``candidate_count(...)`` neighbours of every sample.
+    codes : ndarray of shape (n_samples,)
+        Class numbers, -1 where unlabelled.
+    graph, graph_neighbors, sigma, tree_depth, theta, metric
+        As in `constrained_graph`, with a numeric `sigma`.
+
+    Returns
+    -------
+    ConstrainedGraph
+        The graph the walk runs on.
+    """
+    nearest = Neighbors(
+        neighbors.indices[:, :graph_neighbors], neighbors.distances[:, :graph_neighbors]
+    )
+    tree = tree_edges(nearest.indices, np.flatnonzero(codes >= 0), tree_depth)
+    if graph == "full":
+        return full_constrained_graph(X, codes, sigma, tree=tree, theta=theta, metric=metric)
+    if graph == "union":
+        edges = union_edges(nearest)
+    else:
+        edges = pruned_edges(X, neighbors, graph_neighbors, metric=metric)
+    return sparse_constrained_graph(edges, codes, sigma, tree=tree, theta=theta)
+
+
+def candidate_count(graph: str, graph_neighbors: int, n_samples: int) -> int:
+    """Return how many neighbours per sample a graph needs to be searched."""
+    wanted = max(graph_neighbors, _SIGMA_NEIGHBOR)
+    if graph == "pruned":
+        wanted = max(wanted, CANDIDATES)
+    return min(wanted, n_samples - 1)
+
+
+def constrained_graph(
+    X: Any,
+    y: Any,
+    *,
+    graph: str = "pruned",
+    graph_neighbors: int = 10,
+    sigma: float | str = "auto",
+    tree_depth: int = 2,
+    theta: float = 0.1,
+    metric: Any = "euclidean",
+    unlabeled: Any = "auto",
+    n_jobs: int | None = None,
+) -> Any:
+    """Return the constrained graph of samples and labels as a matrix to look at.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        All samples.
+    y : array-like of shape (n_samples,)
+        Labels, with unlabelled rows marked.
+    graph, graph_neighbors, sigma, tree_depth, theta, metric, unlabeled, n_jobs
+        As in `ManifoldKNNClassifier`.
+
+    Returns
+    -------
+    csr_array or ndarray of shape (n_samples, n_samples)
+        W of Table 1, symmetric with zero diagonal, must-links written out; dense
+        for ``graph="full"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn import constrained_graph
+    >>> X = np.array([[0.0], [1.0], [2.0], [9.0]])
+    >>> W = constrained_graph(X, [0, -1, 1, 1], graph="union", graph_neighbors=1, sigma=1.0)
+    >>> W.toarray().round(2)
+    array([[0.  , 0.65, 0.  , 0.  ],
+           [0.65, 0.  , 0.65, 0.  ],
+           [0.  , 0.65, 0.  , 1.  ],
+           [0.  , 0.  , 1.  , 0.  ]])
+    """
+    check_graph_parameters(graph, graph_neighbors, sigma, tree_depth, theta)
+    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2)
+    check_metric(metric, is_sparse=sparse.issparse(X))
+    check_consistent_length(X, y)
+    codes = encode_labels(y, unlabeled=unlabeled).codes
+    n = X.shape[0]
+    graph_neighbors = min(graph_neighbors, n - 1)
+    index = NeighborIndex(X, metric=metric, n_jobs=n_jobs)
+    neighbors = index.among_samples(candidate_count(graph, graph_neighbors, n))
+    return build_graph(
+        X,
+        neighbors,
+        codes,
+        graph=graph,
+        graph_neighbors=graph_neighbors,
+        sigma=automatic_sigma(neighbors) if sigma == "auto" else float(sigma),
+        tree_depth=tree_depth,
+        theta=theta,
+        metric=metric,
+    ).to_matrix()

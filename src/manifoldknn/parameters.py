@@ -1,0 +1,115 @@
+"""Parameters of the classifier: what is allowed, said before any heavy work."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+GRAPHS = ("pruned", "union", "full")
+ON_UNREACHED = ("nearest", "abstain", "raise")
+
+
+def check_parameters(params: dict[str, Any]) -> None:
+    """Raise ValueError for the first parameter that makes no sense.
+
+    Parameters
+    ----------
+    params : dict
+        Parameters of `ManifoldKNNClassifier` by name.
+    """
+    for name in ("n_neighbors", "max_iter"):
+        _check_integer(name, params[name], minimum=1)
+    check_graph_parameters(
+        *(params[name] for name in ("graph", "graph_neighbors", "sigma", "tree_depth", "theta"))
+    )
+    _check_choice("on_unreached", params["on_unreached"], ON_UNREACHED)
+    _check_share("alpha", params["alpha"], "0.99")
+    _check_share("tol", params["tol"], "1e-4")
+    if not isinstance(params["verbose"], Integral) or params["verbose"] < 0:
+        raise ValueError(f"verbose={params['verbose']!r} must be a whole number, at least 0.")
+
+
+def check_graph_parameters(
+    graph: Any, graph_neighbors: Any, sigma: Any, tree_depth: Any, theta: Any
+) -> None:
+    """Raise ValueError for the first parameter of the graph that makes no sense.
+
+    Parameters
+    ----------
+    graph, graph_neighbors, sigma, tree_depth, theta
+        As in `ManifoldKNNClassifier`.
+    """
+    _check_choice("graph", graph, GRAPHS)
+    _check_integer("graph_neighbors", graph_neighbors, minimum=1)
+    _check_integer("tree_depth", tree_depth, minimum=0)
+    if not _is_real(theta) or not 0 <= theta < 1:
+        raise ValueError(f"theta={theta!r} must be at least 0 and below 1, such as 0.1.")
+    automatic = isinstance(sigma, str) and sigma == "auto"
+    if not automatic and not (_is_real(sigma) and 0 < sigma < np.inf):
+        raise ValueError(f"sigma={sigma!r} must be a positive, finite number or 'auto'.")
+
+
+def check_class_prior(prior: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> Any:
+    """Return the wanted class shares, or None if the vote is to stay as it is.
+
+    Parameters
+    ----------
+    prior : None, "labeled" or array-like of shape (n_classes,)
+        The parameter.
+    codes : ndarray of int
+        Class numbers, -1 where unlabelled.
+    classes : ndarray
+        The classes, for messages.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,) or None
+        Shares that sum to 1.
+    """
+    if prior is None:
+        return None
+    if isinstance(prior, str):
+        if prior != "labeled":
+            raise ValueError(
+                f"class_prior={prior!r} must be None, 'labeled' or one number per class."
+            )
+        shares = np.bincount(codes[codes >= 0], minlength=len(classes)).astype(np.float64)
+        return shares / shares.sum()
+    try:
+        shares = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        shares = np.empty(0)
+    if shares.shape != (len(classes),):
+        raise ValueError(
+            f"class_prior must hold one number for each of the {len(classes)} classes "
+            f"{list(classes[:10])}, in this order, not {prior!r}."
+        )
+    if not np.isfinite(shares).all() or (shares <= 0).any():
+        raise ValueError(f"class_prior={prior!r} must hold positive, finite numbers.")
+    return shares / shares.sum()
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def _check_share(name: str, value: Any, usual: str) -> None:
+    if not _is_real(value) or not 0 < value < 1:
+        raise ValueError(
+            f"{name}={value!r} must be a number strictly between 0 and 1, such as {usual}."
+        )
+
+
+def _check_integer(name: str, value: Any, *, minimum: int) -> None:
+    whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    if not whole or value < minimum:
+        raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}.")
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        offered = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name}={value!r} must be one of {offered}.")
