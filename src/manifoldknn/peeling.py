@@ -1,0 +1,281 @@
+"""Columns of A⁻¹ = (I - αS)⁻¹, accurate in every row.
+
+A vote compares weights *within one row*, and rows far from every label have
+weights 1e-9, 1e-60 or 1e-250 of the largest. A solver that stops at a small
+residual has said nothing about them. So the system is solved in levels:
+
+1. solve; bound the error of every entry;
+2. rows whose errors are below `tol` times their own largest entry are final (R);
+3. the others (U) satisfy A_UU x_U = b_U + α S_UR x_R exactly: solve again, each
+   connected part and column of U on a scale of its own.
+
+Values travel between levels as logarithms, so no distance is too far. Rows of U
+are nonnegative combinations of rows of R, so relative errors are passed on
+without growing.
+
+Columns usually finish the same rows. One whose source is an outlier does not:
+it is then taken on alone, so that it does not hold back the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.graph import ConstrainedGraph
+from manifoldknn.normalized import LOG_CUT, NormalizedGraph, run_starts
+
+logger = logging.getLogger(__name__)
+
+_LEVEL_RANGE = 1e-4  # residual asked of a level, as a share of tol: few levels, little more work
+_SMALLEST_RESIDUAL = 1e-15
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Right-hand sides b and what their solutions are used for.
+
+    Attributes
+    ----------
+    rows, cols : ndarray of int
+        Places where b is not 0.
+    log_values : ndarray of float
+        Logarithms of b there.
+    views : ndarray of shape (n_views, n_columns)
+        Logarithms of column factors in which entries of a row are compared; -inf
+        leaves a column out. An entry must be accurate in every view.
+    """
+
+    rows: NDArray[np.intp]
+    cols: NDArray[np.intp]
+    log_values: NDArray[np.float64]
+    views: NDArray[np.float64]
+
+    @property
+    def n_columns(self) -> int:
+        """Number of right-hand sides."""
+        return self.views.shape[1]
+
+    def log_sources(
+        self, rows: NDArray[np.intp], cols: NDArray[np.intp], n_samples: int
+    ) -> NDArray[np.float64]:
+        """Return log b in some rows and columns."""
+        row_place = np.full(n_samples, -1, dtype=np.intp)
+        row_place[rows] = np.arange(len(rows))
+        col_place = np.full(self.n_columns, -1, dtype=np.intp)
+        col_place[cols] = np.arange(len(cols))
+        i, j = row_place[self.rows], col_place[self.cols]
+        here = (i >= 0) & (j >= 0)
+        out = np.full((len(rows), len(cols)), -np.inf)
+        out[i[here], j[here]] = self.log_values[here]
+        return out
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Nonnegative columns, as logarithms.
+
+    Attributes
+    ----------
+    log_values : ndarray of shape (n_samples, n_columns)
+        Logarithms; -inf in whole rows that no source reaches.
+    n_iter : int
+        Products with the graph that were needed.
+    converged : bool
+        Whether every row reached the accuracy asked for.
+    """
+
+    log_values: NDArray[np.float64]
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Rows still to be solved for some columns."""
+
+    rows: NDArray[np.intp]
+    cols: NDArray[np.intp]
+    precision: float
+
+
+def solve_by_levels(
+    graph: ConstrainedGraph,
+    log_degrees: NDArray[np.float64],
+    columns: Columns,
+    *,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+    reference: NDArray[np.float64] | None = None,
+) -> Solution:
+    """Solve (I - αS) x = b so that every row of x is accurate.
+
+    Parameters
+    ----------
+    graph : ConstrainedGraph
+        W; S = D^-½ W D^-½.
+    log_degrees : ndarray of shape (n_samples,)
+        Logarithms of D.
+    columns : Columns
+        Right-hand sides.
+    alpha : float
+        Share of strength kept per step.
+    tol : float
+        Error allowed in an entry, relative to the largest of its row.
+    max_iter : int
+        Limit on conjugate-gradient iterations per level.
+    reference : ndarray of shape (n_views, n_samples), optional
+        Logarithm of an entry that the row is known to have in some other column, as
+        each view sees it.
+
+    Returns
+    -------
+    Solution
+        Logarithms of x.
+
+    Notes
+    -----
+    Sparse graphs cost O(iterations · edges · columns), dense ones O(n³ / 3).
+    """
+    solver = _Levels(graph, log_degrees, columns, alpha, tol, max_iter, reference)
+    everything = np.arange(graph.n_samples), np.arange(columns.n_columns)
+    jobs = [_Job(*everything, precision=tol * _LEVEL_RANGE)]
+    while jobs:
+        jobs.extend(solver.level(jobs.pop()))
+    return Solution(solver.log_x, solver.n_iter, solver.converged)
+
+
+class _Levels:
+    """The state of a solve: what is known so far, and one step further."""
+
+    def __init__(
+        self,
+        graph: ConstrainedGraph,
+        log_degrees: NDArray[np.float64],
+        columns: Columns,
+        alpha: float,
+        tol: float,
+        max_iter: int,
+        reference: NDArray[np.float64] | None,
+    ) -> None:
+        self.graph = NormalizedGraph(graph, log_degrees)
+        self.columns = columns
+        self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
+        n = graph.n_samples
+        nothing = np.full((len(columns.views), n), -np.inf)
+        self.reference = nothing if reference is None else reference.copy()
+        self.log_x = np.full((n, columns.n_columns), -np.inf)
+        self.n_iter = 0
+        self.converged = True
+
+    def level(self, job: _Job) -> list[_Job]:
+        """Solve one job as far as it is accurate; return what is left of it."""
+        rows, parts, n_cut = self.graph.parts(job.rows)
+        log_rhs = self._log_rhs(rows, job.cols)
+        shift = np.maximum.reduceat(log_rhs, run_starts(parts), axis=0)
+        sourced = np.asarray(np.isfinite(shift).any(axis=1))
+        here = sourced[parts]
+        if not here.any():
+            return []  # islands without a source
+        waiting = rows[~here]
+        rows, parts = rows[here], _renumbered_runs(parts[here])
+        scale = np.where(np.isneginf(shift), 0.0, shift)[sourced]
+        found = self.graph.restrict(rows).solve(
+            np.exp(log_rhs[here] - scale[parts]),
+            parts,
+            alpha=self.alpha,
+            precision=job.precision,
+            max_iter=self.max_iter,
+        )
+        self.n_iter += found.n_iter
+        with np.errstate(divide="ignore"):
+            log_x = np.log(np.maximum(found.x, 0.0)) + scale[parts]
+        log_error = found.log_error + scale[parts]
+        if n_cut:
+            # Whatever flows over the edges that were cut, it is less than this.
+            flow = LOG_CUT + log_x.max(axis=0) + np.log(n_cut) - np.log1p(-self.alpha)
+            log_error = np.logaddexp(log_error, flow)
+        accurate = self._accurate(rows, job.cols, log_x, log_error)
+        if not found.converged or not accurate.any():
+            if found.converged and job.precision > _SMALLEST_RESIDUAL:
+                precision = max(job.precision * _LEVEL_RANGE, _SMALLEST_RESIDUAL)
+                return [_Job(job.rows, job.cols, precision)]
+            self.converged = False  # nothing better can be had: take it and say so
+            accurate[:] = True
+        logger.debug(
+            "%d rows, %d columns, %d iterations: %d rows final",
+            len(rows), len(job.cols), found.n_iter, accurate.all(axis=1).sum(),
+        )  # fmt: skip
+        left = []
+        for group in _column_groups(accurate):
+            final = accurate[:, group].all(axis=1)
+            cols = job.cols[group]
+            self._keep(rows[final], cols, log_x[np.ix_(final, group)])
+            rest = np.concatenate([rows[~final], waiting])
+            if rest.size:
+                left.append(_Job(np.sort(rest), cols, job.precision))
+        return left[::-1]  # the first group, the larger, is popped first and informs the other
+
+    def _log_rhs(self, rows: NDArray[np.intp], cols: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log (b_U + α S_UR x_R)."""
+        n = len(self.log_x)
+        out = self.columns.log_sources(rows, cols, n)
+        if len(rows) < n:
+            final = np.ones(n, dtype=bool)
+            final[rows] = False
+            boundary = self.graph.boundary(rows, final, self.log_x[:, cols])
+            np.logaddexp(out, np.log(self.alpha) + boundary, out=out)
+        return out
+
+    def _accurate(
+        self,
+        rows: NDArray[np.intp],
+        cols: NDArray[np.intp],
+        log_x: NDArray[np.float64],
+        log_error: NDArray[np.float64],
+    ) -> NDArray[np.bool_]:
+        """Tell which entries are within `tol` of the largest of their row, in every view."""
+        accurate = np.ones(log_x.shape, dtype=bool)
+        # Only what stands clear of its own error may serve as "largest".
+        clear = np.where(log_error < log_x - np.log(2.0), log_x, -np.inf)
+        for view, reference in zip(self.columns.views[:, cols], self.reference):
+            seen = np.flatnonzero(view > -np.inf)
+            if seen.size:
+                largest = (clear[:, seen] + view[seen]).max(axis=1)
+                allowed = np.log(self.tol) + np.maximum(largest, reference[rows])
+                accurate[:, seen] &= log_error[:, seen] <= allowed[:, None] - view[seen]
+        return accurate
+
+    def _keep(
+        self, rows: NDArray[np.intp], cols: NDArray[np.intp], log_x: NDArray[np.float64]
+    ) -> None:
+        self.log_x[np.ix_(rows, cols)] = log_x
+        for view, reference in zip(self.columns.views[:, cols], self.reference):
+            largest = (log_x + view).max(axis=1)
+            reference[rows] = np.maximum(reference[rows], largest)
+
+
+def _column_groups(accurate: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
+    """Split off columns that would keep most rows of the others from being final."""
+    n_columns = accurate.shape[1]
+    everyone = np.arange(n_columns)
+    per_column = accurate.sum(axis=0)
+    good = per_column >= 0.5 * per_column.max()
+    together = accurate.all(axis=1).sum()
+    if good.all() and together:
+        return [everyone]
+    if good.all():  # as many rows each, but no row in common
+        good = (accurate == accurate[:, [np.argmax(per_column)]]).all(axis=0)
+    elif accurate[:, good].all(axis=1).sum() < 2 * together:
+        return [everyone]
+    return [everyone[good], everyone[~good]]
+
+
+def _renumbered_runs(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the number of the run each number stands in."""
+    changed = numbers[1:] != numbers[:-1]
+    return np.concatenate([[0], np.cumsum(changed)]).astype(np.intp)

@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifoldknn.blockcg import block_cg
+
+
+def spd(n, rng):
+    A = rng.normal(size=(n, n))
+    return A @ A.T + 0.1 * n * np.eye(n)
+
+
+@settings(max_examples=50, deadline=None)
+@given(n=st.integers(1, 40), columns=st.integers(1, 8), seed=st.integers(0, 2**32 - 1))
+def test_equals_a_direct_solve(n, columns, seed):
+    rng = np.random.default_rng(seed)
+    A = spd(n, rng)
+    B = rng.normal(size=(n, columns))
+    B[:, rng.random(columns) < 0.2] = 0  # columns that are finished before they begin
+    x, _, converged = block_cg(A.__matmul__, B, tol=1e-12, max_iter=1000)
+    assert converged
+    np.testing.assert_allclose(x, np.linalg.solve(A, B), atol=1e-9 * max(1, np.abs(B).max()))
+
+
+def test_columns_converge_at_different_times_without_dividing_by_zero():
+    A = np.diag(np.arange(1.0, 51.0))
+    B = np.zeros((50, 3))
+    B[0, 0] = 1.0  # an eigenvector: one step
+    B[:10, 1] = 1.0
+    B[:, 2] = 1.0
+    widths = []
+
+    def apply(v):
+        widths.append(v.shape[1])
+        return A @ v
+
+    x, n_iter, converged = block_cg(apply, B, tol=1e-13, max_iter=200)
+    assert converged
+    assert n_iter == len(widths)
+    assert widths[0] == 3
+    assert widths[1] == 2
+    assert widths[-1] == 1
+    np.testing.assert_allclose(A @ x, B, atol=1e-11)
+
+
+def test_says_when_it_ran_out_of_iterations():
+    rng = np.random.default_rng(0)
+    A = spd(60, rng)
+    x, n_iter, converged = block_cg(A.__matmul__, rng.normal(size=(60, 2)), tol=1e-12, max_iter=3)
+    assert (n_iter, converged) == (3, False)
+    assert np.isfinite(x).all()
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-6, 1e-10])
+def test_tolerance_is_the_relative_residual_of_each_column(tol):
+    rng = np.random.default_rng(1)
+    A = spd(80, rng)
+    B = rng.normal(size=(80, 4)) * np.array([1e-8, 1.0, 1e8, 1e20])
+    x, _, _ = block_cg(A.__matmul__, B, tol=tol, max_iter=1000)
+    residual = np.linalg.norm(B - A @ x, axis=0) / np.linalg.norm(B, axis=0)
+    assert (residual <= 1.01 * tol).all()

@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import manifoldknn.walk as walk_module
+import oracles
+from manifoldknn import constrained_graph, tired_random_walk, walk_weights
+from manifoldknn.graph import build_graph, candidate_count
+from manifoldknn.neighbors import NeighborIndex
+from manifoldknn.walk import label_walk, log_class_weights, nearest_labeled
+from strategies import problems
+
+GRAPHS = ("pruned", "union", "full")
+
+
+def built_graph(problem, graph, depth=2, sigma=0.7):
+    X = problem.X
+    return build_graph(
+        X,
+        NeighborIndex(X).among_samples(candidate_count(graph, 5, len(X))),
+        problem.y,
+        graph=graph,
+        graph_neighbors=5,
+        sigma=sigma,
+        tree_depth=depth,
+        theta=0.1,
+        metric="euclidean",
+    )
+
+
+def test_dense_walk_is_the_sum_of_all_paths():
+    rng = np.random.default_rng(0)
+    W = rng.random((12, 12))
+    W = (W + W.T) / 2
+    P = W / W.sum(axis=1, keepdims=True)
+    total, term = np.eye(12), np.eye(12)
+    for _ in range(400):
+        term = 0.9 * term @ P
+        total += term
+    np.testing.assert_allclose(tired_random_walk(W, 0.9), total, rtol=1e-10)
+    np.testing.assert_allclose(tired_random_walk(sparse.csr_array(W), 0.9), total, rtol=1e-10)
+
+
+def test_corrected_exponents_of_section_6_4():
+    """P_TRW = D^-½ (I - αS)⁻¹ D^½; the paper has the exponents swapped."""
+    rng = np.random.default_rng(1)
+    W = rng.random((9, 9))
+    W = W + W.T
+    d = W.sum(axis=1)
+    inverse = np.linalg.inv(np.eye(9) - 0.99 * W / np.sqrt(d[:, None] * d[None, :]))
+    ours = tired_random_walk(W, 0.99)
+    np.testing.assert_allclose(ours, inverse * np.sqrt(d[None, :] / d[:, None]), rtol=1e-10)
+    assert np.abs(ours - inverse * np.sqrt(d[:, None] / d[None, :])).max() > 1e-3
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    problem=problems(max_samples=60),
+    graph=st.sampled_from(GRAPHS),
+    alpha=st.sampled_from([0.5, 0.99, 0.999]),
+)
+def test_weights_equal_the_plain_inverse(problem, graph, alpha):
+    W = constrained_graph(problem.X, problem.y, graph=graph, graph_neighbors=5, sigma=0.7)
+    labeled = np.flatnonzero(problem.y >= 0)
+    weights = walk_weights(W, labeled, alpha, tol=1e-9)
+    expected = oracles.walk_weights(W.toarray() if sparse.issparse(W) else W, alpha)[:, labeled]
+    largest = expected.max(axis=1)
+    # A plain inverse has absolute errors of its own; rows below them are checked elsewhere.
+    visible = largest > 1e-8
+    difference = np.abs(weights - expected)[visible] / largest[visible, None]
+    assert difference.max() <= 1e-6
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems(max_samples=50, min_classes=2), graph=st.sampled_from(GRAPHS))
+def test_class_sums_equal_sums_over_samples(problem, graph):
+    built = built_graph(problem, graph)
+    labeled = np.flatnonzero(problem.y >= 0)
+    codes = problem.y[labeled]
+    n_classes = codes.max() + 1
+    sums = log_class_weights(built, labeled, codes, n_classes, 0.99, tol=1e-9, max_iter=1000)
+    single = walk_weights(built.to_matrix(), labeled, 0.99, tol=1e-9)
+    expected = np.stack([single[:, codes == c].sum(axis=1) for c in range(n_classes)], axis=1)
+    largest = np.maximum(expected.max(axis=1, keepdims=True), 1e-300)
+    np.testing.assert_allclose(np.exp(sums.log_values) / largest, expected / largest, atol=1e-7)
+
+
+@settings(max_examples=30, deadline=None)
+@given(problem=problems(max_samples=50), n_kept=st.integers(1, 6))
+def test_blocks_of_columns_with_a_running_selection(problem, n_kept):
+    built = built_graph(problem, "pruned")
+    labeled = np.flatnonzero(problem.y >= 0)
+    n_kept = min(n_kept, len(labeled))
+    whole, _, _ = nearest_labeled(built, labeled, 0.99, n_kept, tol=1e-10, max_iter=1000)
+    usual = walk_module._block_width
+    walk_module._block_width = lambda *_: 2
+    try:
+        blocks, _, converged = nearest_labeled(
+            built, labeled, 0.99, n_kept, tol=1e-10, max_iter=1000
+        )
+    finally:
+        walk_module._block_width = usual
+    assert converged
+    np.testing.assert_allclose(blocks.weights, whole.weights, atol=1e-8)
+    finite = np.isfinite(whole.log_scale)
+    assert (np.isfinite(blocks.log_scale) == finite).all()
+    np.testing.assert_allclose(blocks.log_scale[finite], whole.log_scale[finite], atol=1e-8)
+
+
+def test_collapsed_mode_is_chosen_when_everyone_votes():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 2))
+    y = np.full(80, -1)
+    y[:8] = [0, 0, 0, 0, 1, 1, 1, 1]
+    built = build_graph(
+        X,
+        NeighborIndex(X).among_samples(30),
+        y,
+        graph="pruned",
+        graph_neighbors=10,
+        sigma=0.5,
+        tree_depth=2,
+        theta=0.1,
+        metric="euclidean",
+    )
+    arguments = {"alpha": 0.99, "tol": 1e-9, "max_iter": 1000}
+    labeled, codes = np.arange(8), y[:8]
+    assert label_walk(built, labeled, codes, n_neighbors=8, **arguments).by_class
+    assert not label_walk(built, labeled, codes, n_neighbors=7, **arguments).by_class
+    assert not label_walk(built, labeled[3:5], codes[3:5], n_neighbors=9, **arguments).by_class
+
+
+@pytest.mark.parametrize(
+    ("W", "alpha", "message"),
+    [
+        (np.ones((2, 3)), 0.9, "square matrix"),
+        (np.array([[0.0, 1.0], [2.0, 0.0]]), 0.9, "must be symmetric"),
+        (np.array([[0.0, -1.0], [-1.0, 0.0]]), 0.9, "finite, nonnegative"),
+        (np.array([[0.0, np.nan], [np.nan, 0.0]]), 0.9, "finite, nonnegative"),
+        (sparse.csr_array(np.array([[0.0, 1.0], [2.0, 0.0]])), 0.9, "must be symmetric"),
+        (np.eye(2), 1.0, "alpha=1.0 must"),
+        (np.eye(2), 0.0, "alpha=0.0 must"),
+    ],
+)
+def test_bad_arguments(W, alpha, message):
+    with pytest.raises(ValueError, match=message):
+        tired_random_walk(W, alpha)
+    with pytest.raises(ValueError, match=message):
+        walk_weights(W, [0], alpha)
+
+
+def test_bad_labeled():
+    with pytest.raises(ValueError, match="labeled must hold row numbers from 0 to 1"):
+        walk_weights(np.ones((2, 2)), [2])
