@@ -1,0 +1,392 @@
+"""The manifold k-nearest-neighbour classifier: neighbours → graph → walk → vote."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from manifoldknn.exceptions import (
+    EverythingLabeledWarning,
+    GraphSizeWarning,
+    OneClassWarning,
+    UnreachedError,
+    UnreachedWarning,
+)
+from manifoldknn.graph import automatic_sigma, build_graph, candidate_count
+from manifoldknn.labels import encode_labels
+from manifoldknn.neighbors import NeighborIndex, check_metric
+from manifoldknn.parameters import check_class_prior, check_parameters
+from manifoldknn.reconstruct import reconstructed_weights
+from manifoldknn.samples import check_new_samples, check_samples
+from manifoldknn.vote import class_mass_factors, class_shares, normalized, winners
+from manifoldknn.walk import NearestLabeled, label_walk
+
+
+class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
+    """Classify rows by the labelled samples nearest along the data's own shape.
+
+    A constrained tired random walk over a graph of *all* samples, labelled or
+    not, measures similarity; the `n_neighbors` labelled samples with the largest
+    walk weights vote. New rows are classified by local reconstruction, without
+    learning again [1]_. Features should have comparable scales: scale them to
+    [0, 1] first.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        Labelled samples that vote for a row; all of them if there are fewer.
+    graph : {"pruned", "union", "full"}, default="pruned"
+        Pairs of samples that are linked. "union": one is among the other's
+        `graph_neighbors` nearest. "pruned": each is among the other's nearest, plus
+        a spanning tree that keeps the graph connected. "full": every pair, as in
+        the paper; O(n²) memory and O(n³) time.
+    graph_neighbors : int, default=10
+        Neighbours per sample in the graph, in the strengthened tree and in the
+        reconstruction of new rows. With fewer other samples, all of them.
+    sigma : float or "auto", default="auto"
+        Width of the Gaussian kernel exp(-d²/2σ²). "auto" takes
+        0.75·√(median(d₇² - d₁²)), d_q the distance to the q-th neighbour.
+    alpha : float, default=0.99
+        Share of strength the walker keeps per step, in (0, 1).
+    tree_depth : int, default=2
+        Levels of the strengthened tree below each labelled sample; 0: no tree.
+    theta : float, default=0.1
+        Strength of that tree, as a share of the largest admissible one.
+    metric : str or callable, default="euclidean"
+        Distance between rows. Reconstruction of new rows is always Euclidean, on
+        rows of length 1 for "cosine".
+    unlabeled : object, default="auto"
+        What marks an unlabelled row in y. "auto": -1 among integers; "" among
+        strings. None, NaN and NA always do.
+    on_unreached : {"nearest", "abstain", "raise"}, default="nearest"
+        Answer for rows that no labelled sample reaches: the class of the nearest
+        labelled sample, the unlabelled marker (with equal probabilities), or
+        an error.
+    class_prior : None, "labeled" or array-like of shape (n_classes,), default=None
+        Rescale class scores so that classes receive these shares of the
+        unlabelled rows (class-mass normalisation). "labeled" takes the shares of
+        the labelled rows; right only if those were drawn at random.
+    tol : float, default=1e-4
+        Error allowed in a walk weight, relative to the largest weight of the
+        same row. The bound is checked for every row, however small its weights.
+    max_iter : int, default=1000
+        Limit on conjugate-gradient iterations.
+    n_jobs : int, optional
+        Parallel jobs of the neighbour search, as in scikit-learn.
+    random_state : int, RandomState instance or None, default=None
+        Has no effect while every step is exact.
+    verbose : int, default=0
+        Whether to report progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    transduction_ : ndarray of shape (n_samples,)
+        A label for every row of the fitted X; labelled rows keep theirs.
+    label_distributions_ : ndarray of shape (n_samples, n_classes)
+        Class shares of the vote for every row, labelled ones included.
+    labeled_indices_ : ndarray of int
+        Labelled rows.
+    sigma_ : float
+        The kernel width used.
+    unreached_ : ndarray of bool of shape (n_samples,)
+        Rows that no labelled sample reaches.
+    n_iter_ : int
+        Products with the graph that the walk needed.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had string column names.
+
+    References
+    ----------
+    .. [1] E. Tu, Y. Zhang, L. Zhu, J. Yang, N. Kasabov. "A graph-based
+       semi-supervised k nearest-neighbor method for nonlinear manifold distributed
+       data classification". Information Sciences 367-368 (2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from manifoldknn import ManifoldKNNClassifier
+    >>> X, truth = make_moons(200, noise=0.05, random_state=0)
+    >>> y = np.full(200, -1)
+    >>> for c in (0, 1):
+    ...     y[np.flatnonzero(truth == c)[:3]] = c
+    >>> clf = ManifoldKNNClassifier().fit(X, y)
+    >>> float((clf.transduction_ == truth).mean())
+    1.0
+    >>> clf.predict([[0.0, 1.0], [1.0, -0.5]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        graph: str = "pruned",
+        graph_neighbors: int = 10,
+        sigma: float | str = "auto",
+        alpha: float = 0.99,
+        tree_depth: int = 2,
+        theta: float = 0.1,
+        metric: Any = "euclidean",
+        unlabeled: Any = "auto",
+        on_unreached: str = "nearest",
+        class_prior: Any = None,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.graph = graph
+        self.graph_neighbors = graph_neighbors
+        self.sigma = sigma
+        self.alpha = alpha
+        self.tree_depth = tree_depth
+        self.theta = theta
+        self.metric = metric
+        self.unlabeled = unlabeled
+        self.on_unreached = on_unreached
+        self.class_prior = class_prior
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Classify the unlabelled rows of X and remember how.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            All samples, labelled and unlabelled.
+        y : array-like of shape (n_samples,)
+            Labels; -1, None, NaN, NA or "" (or `unlabeled`) where there is none.
+
+        Returns
+        -------
+        self : ManifoldKNNClassifier
+            Fitted.
+        """
+        check_parameters(self.get_params(deep=False))
+        X = check_samples(self, X, y)
+        check_metric(self.metric, is_sparse=not isinstance(X, np.ndarray))
+        labels = encode_labels(y, unlabeled=self.unlabeled)
+        prior = check_class_prior(self.class_prior, labels.codes, labels.classes)
+        graph_neighbors = self._usable_graph_neighbors(X.shape[0])
+        self._warn_about_labels(labels.classes, labels.codes)
+
+        index = NeighborIndex(X, metric=self.metric, n_jobs=self.n_jobs)
+        neighbors = index.among_samples(candidate_count(self.graph, graph_neighbors, X.shape[0]))
+        sigma = automatic_sigma(neighbors) if self.sigma == "auto" else float(self.sigma)
+        graph = build_graph(
+            X,
+            neighbors,
+            labels.codes,
+            graph=self.graph,
+            graph_neighbors=graph_neighbors,
+            sigma=sigma,
+            tree_depth=self.tree_depth,
+            theta=self.theta,
+            metric=self.metric,
+        )
+        walk = label_walk(
+            graph,
+            labels.labeled,
+            labels.codes[labels.labeled],
+            n_neighbors=self.n_neighbors,
+            alpha=self.alpha,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        if not walk.converged:
+            warnings.warn(
+                f"The walk did not reach tol={self.tol} within max_iter={self.max_iter} "
+                "iterations: raise max_iter or tol, or lower alpha.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+        self.classes_ = labels.classes
+        self.labeled_indices_ = labels.labeled
+        self.sigma_ = sigma
+        self.n_iter_ = walk.n_iter
+        self._labels, self._index, self._graph, self._walk = labels, index, graph, walk
+        self._class_factors = np.ones(len(labels.classes))
+        if prior is not None:
+            unlabeled = walk.nearest.rows(labels.codes < 0)
+            self._class_factors = class_mass_factors(self._shares(unlabeled), prior)
+        shares, codes, unreached = self._answer(walk.nearest, X)
+        codes[labels.labeled] = labels.codes[labels.labeled]
+        self.label_distributions_ = shares
+        self.transduction_ = labels.decode(codes)
+        self.unreached_ = unreached
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classify new rows by reconstruction from their neighbours.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            Labels; the unlabelled marker where the classifier abstains.
+        """
+        nearest, X = self._reconstructed(X)
+        return self._labels.decode(self._answer(nearest, X)[1])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the class shares of the vote for new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_classes)
+            Shares in the order of `classes_`; rows sum to 1.
+        """
+        nearest, X = self._reconstructed(X)
+        return self._answer(nearest, X)[0]
+
+    def kneighbors(self, X: Any = None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Tell which labelled samples vote for a row, and with what weight.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features), optional
+            New rows; without it, the fitted rows themselves.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_queries, k)
+            Walk weights w̄, largest first, k the smaller of `n_neighbors` and the
+            number of labelled samples.
+        indices : ndarray of shape (n_queries, k)
+            Rows of the fitted X.
+        """
+        check_is_fitted(self)
+        per_sample = self._walk
+        if per_sample.by_class:  # the fit needed only sums over classes
+            per_sample = label_walk(
+                self._graph,
+                self.labeled_indices_,
+                self._labels.codes[self.labeled_indices_],
+                n_neighbors=self.n_neighbors,
+                alpha=self.alpha,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                by_class=False,
+            )
+        nearest = per_sample.nearest
+        if X is not None:
+            nearest, _ = self._reconstructed(X, nearest)
+        k = min(self.n_neighbors, len(self.labeled_indices_))
+        return nearest.absolute_weights()[:, :k], self.labeled_indices_[nearest.voters[:, :k]]
+
+    def _reconstructed(
+        self, X: Any, known: NearestLabeled | None = None
+    ) -> tuple[NearestLabeled, Any]:
+        check_is_fitted(self)
+        X = check_new_samples(self, X, self._index.X)
+        nearest = reconstructed_weights(
+            X,
+            self._index,
+            self._walk.nearest if known is None else known,
+            n_neighbors=min(self.graph_neighbors, self._index.n_samples),
+        )
+        return nearest, X
+
+    def _shares(self, nearest: NearestLabeled) -> NDArray[np.float64]:
+        classes_of = self._walk.voter_classes[nearest.voters]
+        shares = class_shares(nearest.weights, classes_of, self._walk.n_voting, len(self.classes_))
+        return normalized(shares * self._class_factors)
+
+    def _answer(
+        self, nearest: NearestLabeled, X: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
+        """Shares, class numbers and the unreached rows: one path for fit and predict."""
+        shares = self._shares(nearest)
+        codes = winners(shares)
+        unreached = np.isneginf(nearest.log_scale)
+        if unreached.any():
+            self._resolve_unreached(X, unreached, shares, codes)
+        return shares, codes, unreached
+
+    def _resolve_unreached(
+        self,
+        X: Any,
+        unreached: NDArray[np.bool_],
+        shares: NDArray[np.float64],
+        codes: NDArray[np.intp],
+    ) -> None:
+        message = (
+            f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
+            f"(the first is row {np.argmax(unreached)})"
+        )
+        advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
+        if self.on_unreached == "raise":
+            raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
+        if self.on_unreached == "abstain":
+            shares[unreached] = 1.0 / len(self.classes_)
+            codes[unreached] = -1
+            done = "they stay unlabelled"
+        else:
+            labeled = self.labeled_indices_
+            search = NeighborIndex(self._index.X[labeled], metric=self.metric, n_jobs=self.n_jobs)
+            found = search.query(X[unreached], 1).indices[:, 0]
+            codes[unreached] = self._labels.codes[labeled[found]]
+            shares[unreached] = np.eye(len(self.classes_))[codes[unreached]]
+            done = "they got the class of the nearest labelled sample"
+        warnings.warn(
+            f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning, stacklevel=4
+        )
+
+    def _usable_graph_neighbors(self, n_samples: int) -> int:
+        if self.graph_neighbors < n_samples:
+            return self.graph_neighbors
+        warnings.warn(
+            f"graph_neighbors={self.graph_neighbors}, but a row has only {n_samples - 1} others: "
+            f"using {n_samples - 1}. Lower graph_neighbors or add rows.",
+            GraphSizeWarning,
+            stacklevel=3,
+        )
+        return n_samples - 1
+
+    def _warn_about_labels(self, classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
+        if len(classes) == 1:
+            warnings.warn(
+                f"Only the class {classes[0]!r} is labelled, so every row will get it: label at "
+                "least one row of another class.",
+                OneClassWarning,
+                stacklevel=3,
+            )
+        if (codes >= 0).all():
+            warnings.warn(
+                "Every row is labelled, so there is nothing to infer: mark unlabelled rows with "
+                "-1 (None or '' among strings), or name your marker with unlabeled=.",
+                EverythingLabeledWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,95 @@
+"""Samples as the library wants them: finite, two-dimensional, in a float type that holds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+# Squared distances must stay inside float64.
+_LARGEST = 1e100
+_SMALLEST = 1e-100
+# Every value of these fits float32 exactly: half the memory of float64.
+_SMALL_TYPES = frozenset({"float16", "bool", "int8", "uint8", "int16", "uint16"})
+
+
+def check_samples(estimator: Any, X: Any, y: Any) -> Any:
+    """Return the training samples as float32 or float64, dense or CSR.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_`` and ``feature_names_in_``.
+    X : array-like, frame or sparse matrix
+        The user's samples.
+    y : array-like
+        The user's labels, only for their number.
+
+    Returns
+    -------
+    ndarray or CSR matrix of shape (n_samples, n_features)
+        The same object if nothing had to change.
+    """
+    X = validate_data(estimator, X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2)
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass "
+            "one entry per row of X, -1 (or None) where a row is unlabelled."
+        )
+    check_consistent_length(X, y)
+    X = _as_float(X)
+    _check_spread(X)
+    return X
+
+
+def check_new_samples(estimator: Any, X: Any, fitted: Any) -> Any:
+    """Return new samples in the form the fitted ones have.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    X : array-like, frame or sparse matrix
+        New rows.
+    fitted : ndarray or CSR matrix
+        The training samples.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        Dense or sparse, and of the dtype, as `fitted`.
+    """
+    X = validate_data(estimator, X, accept_sparse="csr", dtype="numeric", reset=False)
+    X = _as_float(X)
+    if sparse.issparse(fitted):
+        X = X if sparse.issparse(X) else sparse.csr_array(X)
+    elif sparse.issparse(X):
+        X = X.toarray()
+    values = X.data if sparse.issparse(X) else X
+    if values.size and np.abs(values).max() > min(_LARGEST, np.finfo(fitted.dtype).max):
+        raise ValueError("X has values too large to measure distances with: rescale the features.")
+    return X.astype(fitted.dtype, copy=False)
+
+
+def _as_float(X: Any) -> Any:
+    if X.dtype in (np.float64, np.float32):
+        return X
+    return X.astype(np.float32 if X.dtype.name in _SMALL_TYPES else np.float64)
+
+
+def _check_spread(X: Any) -> None:
+    high, low = X.max(axis=0), X.min(axis=0)
+    if sparse.issparse(high):
+        high, low = high.toarray(), low.toarray()
+    spread = float(np.max(np.asarray(high, dtype=np.float64) - np.asarray(low, dtype=np.float64)))
+    if spread == 0:
+        raise ValueError(
+            "All rows of X are identical, so nothing tells the classes apart: check how X was made."
+        )
+    if max(np.abs(high).max(), np.abs(low).max()) > _LARGEST or spread < _SMALLEST:
+        raise ValueError(
+            "X has values too large or too close together to measure distances with: rescale the "
+            "features, for example to [0, 1] with MinMaxScaler."
+        )
