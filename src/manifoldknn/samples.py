@@ -88,7 +88,7 @@ def _check_spread(X: Any) -> None:
         raise ValueError(
             "All rows of X are identical, so nothing tells the classes apart: check how X was made."
         )
-    if max(np.abs(high).max(), np.abs(low).max()) > _LARGEST or spread < _SMALLEST:
+    if float(max(np.abs(high).max(), np.abs(low).max())) > _LARGEST or spread < _SMALLEST:
         raise ValueError(
             "X has values too large or too close together to measure distances with: rescale the "
             "features, for example to [0, 1] with MinMaxScaler."
