@@ -6,7 +6,7 @@ from scipy.sparse import csgraph
 
 import oracles
 from manifoldknn.edges import pruned_edges, union_edges
-from manifoldknn.neighbors import NeighborIndex, Neighbors
+from manifoldknn.neighbors import ExactIndex, Neighbors
 from strategies import problems
 
 
@@ -40,7 +40,7 @@ def test_pruned_graph_of_far_clusters_is_connected(spread):
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(6, 3)) * 100
     X = np.repeat(centres, 50, axis=0) + spread * rng.normal(size=(300, 3))
-    index = NeighborIndex(X)
+    index = ExactIndex(X)
     low, high, _ = pruned_edges(X, index.among_samples(30), 10, metric="euclidean")
     graph = sparse.coo_array((np.ones(len(low)), (low, high)), shape=(300, 300))
     assert csgraph.connected_components(graph, directed=False)[0] == 1

@@ -13,7 +13,7 @@ from manifoldknn.graph import (
     log_strengthening,
     row_logsumexp,
 )
-from manifoldknn.neighbors import NeighborIndex
+from manifoldknn.neighbors import ExactIndex
 from strategies import problems
 
 GRAPHS = ("pruned", "union", "full")
@@ -65,7 +65,7 @@ def test_properties_of_the_weights(problem, graph, depth):
 @given(problem=problems(max_samples=40, ties=False), graph=st.sampled_from(GRAPHS))
 def test_degrees_are_row_sums(problem, graph):
     X, y = problem.X, problem.y
-    neighbors = NeighborIndex(X).among_samples(candidate_count(graph, 5, len(X)))
+    neighbors = ExactIndex(X).among_samples(candidate_count(graph, 5, len(X)))
     built = build_graph(
         X,
         neighbors,
@@ -85,7 +85,7 @@ def test_degrees_are_row_sums(problem, graph):
 
 def test_weights_that_no_float_holds_survive_as_logarithms():
     X = np.array([[0.0], [1.0], [500.0]])
-    neighbors = NeighborIndex(X).among_samples(2)
+    neighbors = ExactIndex(X).among_samples(2)
     built = build_graph(
         X,
         neighbors,
@@ -112,7 +112,7 @@ def test_strengthening_keeps_weights_below_one():
 
 def test_automatic_sigma():
     X = np.random.default_rng(0).normal(size=(80, 3))
-    found = NeighborIndex(X).among_samples(10)
+    found = ExactIndex(X).among_samples(10)
     expected = oracles.sigma(X, oracles.nearest(X, 10))
     assert automatic_sigma(found) == pytest.approx(expected, rel=1e-12)
 
@@ -128,7 +128,7 @@ def test_automatic_sigma():
     ids=["duplicates", "all equally far", "few rows", "two points"],
 )
 def test_automatic_sigma_is_positive_where_the_rule_gives_zero(X):
-    found = NeighborIndex(X).among_samples(candidate_count("pruned", 3, len(X)))
+    found = ExactIndex(X).among_samples(candidate_count("pruned", 3, len(X)))
     assert 0 < automatic_sigma(found) < np.inf
 
 

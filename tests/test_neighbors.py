@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 import oracles
-from manifoldknn.neighbors import NeighborIndex, check_metric, distance_blocks, euclidean_pairs
+from manifoldknn.neighbors import ExactIndex, check_metric, distance_blocks, euclidean_pairs
 
 
 @settings(max_examples=60, deadline=None)
@@ -21,7 +21,7 @@ def test_equals_sorting_all_distances(n, d, grid, as_sparse, seed):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (n, d)).astype(float) if grid else rng.normal(size=(n, d))
     k = int(rng.integers(1, n))
-    found = NeighborIndex(sparse.csr_array(X) if as_sparse else X).among_samples(k)
+    found = ExactIndex(sparse.csr_array(X) if as_sparse else X).among_samples(k)
     D = oracles.distance_matrix(X)
     assert not (found.indices == np.arange(n)[:, None]).any()
     assert all(len(set(row)) == k for row in found.indices.tolist())
@@ -38,7 +38,7 @@ def test_equals_sorting_all_distances(n, d, grid, as_sparse, seed):
 @pytest.mark.parametrize("d", [3, 40])
 def test_query_finds_a_sample_itself_first(d):
     X = np.random.default_rng(0).normal(size=(80, d))
-    found = NeighborIndex(X).query(X, 5)
+    found = ExactIndex(X).query(X, 5)
     assert (found.indices[:, 0] == np.arange(80)).all()
     assert (found.distances[:, 0] == 0).all()
 
@@ -48,7 +48,7 @@ def test_far_from_the_origin(dtype):
     """Expanded squares would lose every digit here."""
     rng = np.random.default_rng(1)
     X = (1e5 + rng.normal(size=(120, 30))).astype(dtype)
-    found = NeighborIndex(X).among_samples(4)
+    found = ExactIndex(X).among_samples(4)
     D = oracles.distance_matrix(X)
     np.fill_diagonal(D, np.inf)
     np.testing.assert_allclose(found.distances, np.sort(D, axis=1)[:, :4], rtol=1e-12)
@@ -56,7 +56,7 @@ def test_far_from_the_origin(dtype):
 
 def test_duplicates_are_at_distance_zero_and_more_than_asked_for():
     X = np.repeat(np.random.default_rng(2).normal(size=(3, 25)), 20, axis=0)
-    found = NeighborIndex(X).among_samples(5)
+    found = ExactIndex(X).among_samples(5)
     assert (found.distances == 0).all()
     assert (found.indices != np.arange(60)[:, None]).all()
     assert (found.indices // 20 == np.arange(60)[:, None] // 20).all()
@@ -65,7 +65,7 @@ def test_duplicates_are_at_distance_zero_and_more_than_asked_for():
 @pytest.mark.parametrize("metric", ["cosine", "manhattan", "chebyshev", "canberra"])
 def test_other_metrics(metric):
     X = np.abs(np.random.default_rng(3).normal(size=(50, 6)))
-    found = NeighborIndex(X, metric=metric).among_samples(7)
+    found = ExactIndex(X, metric=metric).among_samples(7)
     D = pairwise_distances(X, metric=metric)
     np.fill_diagonal(D, np.inf)
     np.testing.assert_allclose(found.distances, np.sort(D, axis=1)[:, :7], atol=1e-12)
@@ -73,14 +73,14 @@ def test_other_metrics(metric):
 
 def test_callable_metric():
     X = np.random.default_rng(4).normal(size=(20, 3))
-    found = NeighborIndex(X, metric=lambda a, b: np.abs(a - b).max()).among_samples(3)
-    expected = NeighborIndex(X, metric="chebyshev").among_samples(3)
+    found = ExactIndex(X, metric=lambda a, b: np.abs(a - b).max()).among_samples(3)
+    expected = ExactIndex(X, metric="chebyshev").among_samples(3)
     assert (found.indices == expected.indices).all()
 
 
 def test_same_for_any_number_of_jobs():
     X = np.random.default_rng(5).normal(size=(300, 20))
-    one, two = (NeighborIndex(X, n_jobs=jobs).among_samples(9) for jobs in (1, 2))
+    one, two = (ExactIndex(X, n_jobs=jobs).among_samples(9) for jobs in (1, 2))
     assert (one.indices == two.indices).all()
     assert (one.distances == two.distances).all()
 

@@ -23,8 +23,9 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from manifoldknn.edges import CANDIDATES, pruned_edges, union_edges
+from manifoldknn.engines import check_neighbors, open_index
 from manifoldknn.labels import encode_labels
-from manifoldknn.neighbors import NeighborIndex, Neighbors, check_metric, distance_blocks
+from manifoldknn.neighbors import Neighbors, check_metric, distance_blocks
 from manifoldknn.parameters import check_graph_parameters
 from manifoldknn.spanning import Edges
 from manifoldknn.tree import tree_edges
@@ -306,6 +307,7 @@ def constrained_graph(
     tree_depth: int = 2,
     theta: float = 0.1,
     metric: Any = "euclidean",
+    neighbors: Any = "auto",
     unlabeled: Any = "auto",
     n_jobs: int | None = None,
 ) -> Any:
@@ -317,7 +319,7 @@ def constrained_graph(
         All samples.
     y : array-like of shape (n_samples,)
         Labels, with unlabelled rows marked.
-    graph, graph_neighbors, sigma, tree_depth, theta, metric, unlabeled, n_jobs
+    graph, graph_neighbors, sigma, tree_depth, theta, metric, neighbors, unlabeled, n_jobs
         As in `ManifoldKNNClassifier`.
 
     Returns
@@ -345,15 +347,16 @@ def constrained_graph(
     codes = encode_labels(y, unlabeled=unlabeled).codes
     n = X.shape[0]
     graph_neighbors = min(graph_neighbors, n - 1)
-    index = NeighborIndex(X, metric=metric, n_jobs=n_jobs)
-    neighbors = index.among_samples(candidate_count(graph, graph_neighbors, n))
+    check_neighbors(neighbors, X, metric=metric, graph_neighbors=graph_neighbors)
+    index = open_index(X, neighbors, metric=metric, n_jobs=n_jobs, seed=0)
+    found = index.among_samples(candidate_count(graph, graph_neighbors, n))
     return build_graph(
         X,
-        neighbors,
+        found,
         codes,
         graph=graph,
         graph_neighbors=graph_neighbors,
-        sigma=automatic_sigma(neighbors) if sigma == "auto" else float(sigma),
+        sigma=automatic_sigma(found) if sigma == "auto" else float(sigma),
         tree_depth=tree_depth,
         theta=theta,
         metric=metric,

@@ -1,15 +1,16 @@
-"""Who is near whom: exact neighbour search behind one small class.
+"""Who is near whom: what every neighbour search offers, and the exact one.
 
 Everything the method knows about geometry comes from here: the neighbours of
 every sample (graph, strengthened tree, sigma) and the neighbours of a new
-sample (reconstruction). Candidates come from scikit-learn's search; Euclidean
-distances are then measured again from differences, because the usual
+sample (reconstruction). The exact search takes candidates from scikit-learn;
+Euclidean distances are then measured again from differences, because the usual
 ``|x|² - 2xy + |y|²`` loses all digits between near-duplicates, and exactly
 those pairs carry the largest weights.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ _UNSUPPORTED = frozenset(
 )
 _TREE_DIMENSIONS = 15  # above this, kd-trees visit nearly every leaf and brute force wins
 _SPARE = 4  # extra candidates, so that rounding in the search cannot lose a true neighbour
+_PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _CHUNK_BYTES = 1 << 26
 
 
@@ -77,7 +79,56 @@ def check_metric(metric: Any, *, is_sparse: bool) -> None:
         )
 
 
-class NeighborIndex:
+class NeighborIndex(ABC):
+    """Neighbour search over a fixed set of samples.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The samples.
+    metric : str or callable
+        Distance between two rows.
+    """
+
+    X: Any
+    metric: Any
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples searched."""
+        return int(self.X.shape[0])
+
+    @abstractmethod
+    def among_samples(self, n_neighbors: int) -> Neighbors:
+        """Return the nearest *other* samples of every sample."""
+
+    @abstractmethod
+    def query(self, Q: Any, n_neighbors: int) -> Neighbors:
+        """Return the nearest samples of new rows."""
+
+
+def sorted_neighbors(
+    indices: NDArray[Any], distances: NDArray[Any], n_neighbors: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the nearest of some candidates, by distance and then index.
+
+    Parameters
+    ----------
+    indices, distances : ndarray of shape (n_rows, n_candidates)
+        Candidates; inf where one does not count.
+    n_neighbors : int
+        How many to keep.
+
+    Returns
+    -------
+    indices, distances : ndarray of shape (n_rows, n_neighbors)
+        The nearest, in order.
+    """
+    order = np.lexsort((indices, distances), axis=1)[:, :n_neighbors]
+    return np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+class ExactIndex(NeighborIndex):
     """Exact neighbour search over a fixed set of samples.
 
     Parameters
@@ -97,8 +148,8 @@ class NeighborIndex:
     Examples
     --------
     >>> import numpy as np
-    >>> from manifoldknn.neighbors import NeighborIndex
-    >>> index = NeighborIndex(np.array([[0.0], [1.0], [3.0]]))
+    >>> from manifoldknn.neighbors import ExactIndex
+    >>> index = ExactIndex(np.array([[0.0], [1.0], [3.0]]))
     >>> index.among_samples(1).indices.ravel()
     array([1, 0, 1])
     """
@@ -119,13 +170,10 @@ class NeighborIndex:
                 # Far from the origin the expanded square cancels; near it, it does not.
                 self._center = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
                 searched = X - self._center
-        self._search = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=n_jobs)
+        # Trees run in one thread unless told otherwise; brute force takes all cores by itself.
+        jobs = -1 if n_jobs is None and X.shape[0] > _PARALLEL_ROWS else n_jobs
+        self._search = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
         self._search.fit(searched)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples searched."""
-        return int(self.X.shape[0])
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample.
@@ -142,16 +190,10 @@ class NeighborIndex:
         """
         n = self.n_samples
         candidates = min(n_neighbors + 1 + _SPARE, n)
-        found = self._sorted(self.X, self._candidates(self.X, candidates))
+        indices, distances = self._measured(self.X, candidates)
         # With many duplicates a row may miss itself; then its last candidate goes instead.
-        itself = found.indices == np.arange(n)[:, None]
-        itself[~itself.any(axis=1), -1] = True
-        keep = ~itself
-        shape = (n, candidates - 1)
-        return Neighbors(
-            np.ascontiguousarray(found.indices[keep].reshape(shape)[:, :n_neighbors]),
-            np.ascontiguousarray(found.distances[keep].reshape(shape)[:, :n_neighbors]),
-        )
+        distances[indices == np.arange(n)[:, None]] = np.inf
+        return Neighbors(*sorted_neighbors(indices, distances, n_neighbors))
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         """Return the nearest samples of new rows.
@@ -169,25 +211,16 @@ class NeighborIndex:
             Neighbours among the samples, nearest first.
         """
         candidates = min(n_neighbors + _SPARE, self.n_samples)
-        found = self._sorted(Q, self._candidates(Q, candidates))
-        return Neighbors(found.indices[:, :n_neighbors], found.distances[:, :n_neighbors])
+        return Neighbors(*sorted_neighbors(*self._measured(Q, candidates), n_neighbors))
 
-    def _candidates(self, Q: Any, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _measured(self, Q: Any, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Candidates with their distances, measured pair by pair if Euclidean."""
         moved = Q if self._center is None else Q - self._center
         distances, indices = self._search.kneighbors(moved, n_neighbors=count)
-        return np.asarray(distances, dtype=np.float64), np.asarray(indices, dtype=np.intp)
-
-    def _sorted(self, Q: Any, candidates: tuple[NDArray[Any], NDArray[Any]]) -> Neighbors:
-        distances, indices = candidates
         if self._euclidean:
             rows = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
-            exact = euclidean_pairs(Q, self.X, rows, indices.ravel())
-            distances = exact.reshape(indices.shape)
-        order = np.lexsort((indices, distances), axis=1)
-        return Neighbors(
-            np.take_along_axis(indices, order, axis=1),
-            np.take_along_axis(distances, order, axis=1),
-        )
+            distances = euclidean_pairs(Q, self.X, rows, indices.ravel()).reshape(indices.shape)
+        return np.asarray(indices, dtype=np.intp), np.asarray(distances, dtype=np.float64)
 
 
 def euclidean_pairs(

@@ -1,0 +1,99 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from manifoldknn.inverted import RECALL, InvertedIndex
+from manifoldknn.neighbors import ExactIndex
+
+
+def recall(found, true):
+    hits = [len(set(f) & set(t)) for f, t in zip(found.indices.tolist(), true.indices.tolist())]
+    return np.mean(hits) / true.indices.shape[1]
+
+
+def clustered(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(20, d))[rng.integers(0, 20, n)] + 0.3 * rng.normal(size=(n, d))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.random.default_rng(0).normal(size=(3000, 12)),
+        clustered(3000, 100).astype(np.float32),
+        np.random.default_rng(1).random((2500, 300)),
+    ],
+    ids=["gaussian", "clusters", "300 uniform columns"],
+)
+def test_recall_is_measured_and_reached_whatever_the_data(X):
+    """Uniform columns have no leading components: then all of them are used."""
+    index = InvertedIndex(X)
+    found, true = index.among_samples(30), ExactIndex(X).among_samples(30)
+    assert index.recall >= RECALL
+    assert recall(found, true) == pytest.approx(index.recall, abs=0.02)
+    assert not (found.indices == np.arange(len(X))[:, None]).any()
+    assert (np.diff(found.distances, axis=1) >= 0).all()
+    # What was found is measured in all dimensions.
+    difference = X[:, None, :] - X[found.indices]
+    np.testing.assert_allclose(
+        found.distances, np.sqrt((difference**2).sum(axis=2)), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_same_answer_for_any_number_of_threads_and_one_seed():
+    X = clustered(4000, 80)
+    one, two = (InvertedIndex(X, n_jobs=jobs, seed=3).among_samples(10) for jobs in (1, 2))
+    assert (one.indices == two.indices).all()
+    assert (one.distances == two.distances).all()
+
+
+def test_query_finds_a_sample_itself_and_matches_exact_search():
+    X = clustered(3000, 70)
+    index = InvertedIndex(X)
+    found = index.query(X[:200], 5)
+    assert (found.indices[:, 0] == np.arange(200)).all()
+    assert (found.distances[:, 0] == 0).all()
+    new = clustered(200, 70, seed=9)
+    assert recall(index.query(new, 10), ExactIndex(X).query(new, 10)) > 0.9
+
+
+def test_cosine():
+    X = clustered(2500, 40)
+    found = InvertedIndex(X, metric="cosine").among_samples(10)
+    true = ExactIndex(X, metric="cosine").among_samples(10)
+    assert recall(found, true) > 0.95
+    np.testing.assert_allclose(found.distances[:, 0], true.distances[:, 0], atol=1e-3)
+
+
+def test_far_from_the_origin_in_double_precision():
+    X = 1e6 + clustered(2000, 30)
+    found, true = InvertedIndex(X).among_samples(10), ExactIndex(X).among_samples(10)
+    assert recall(found, true) > 0.95
+    assert np.isclose(found.distances[:, 0], true.distances[:, 0], rtol=1e-5).mean() > 0.98
+
+
+def test_many_duplicates():
+    X = np.repeat(np.random.default_rng(2).normal(size=(40, 20)), 50, axis=0)
+    found = InvertedIndex(X).among_samples(30)
+    assert (found.distances == 0).all()
+    assert (found.indices != np.arange(2000)[:, None]).all()
+    assert (found.indices // 50 == np.arange(2000)[:, None] // 50).all()
+
+
+def test_lists_too_small_for_the_neighbours_asked_for():
+    X = np.random.default_rng(3).normal(size=(400, 5))
+    index = InvertedIndex(X)
+    index._lists.nprobe = 1
+    found = index.among_samples(150)
+    assert np.isfinite(found.distances).all()
+    assert all(len(set(row)) == 150 for row in found.indices.tolist())
+
+
+def test_copies_and_pickles():
+    X = clustered(1500, 30)
+    index = InvertedIndex(X)
+    expected = index.query(X[:50], 4)
+    for other in (copy.deepcopy(index), pickle.loads(pickle.dumps(index))):
+        assert (other.query(X[:50], 4).indices == expected.indices).all()
