@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from manifoldknn.graph import build_graph, candidate_count
+from manifoldknn.neighbors import ExactIndex
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -37,3 +40,18 @@ def problems(draw, max_samples=60, ties=True, min_classes=1):
         [np.arange(n_classes), rng.integers(0, n_classes, n_labeled - n_classes)]
     )
     return Problem(X, y)
+
+
+def built_graph(problem, graph, depth=2, sigma=0.7):
+    X = problem.X
+    return build_graph(
+        X,
+        ExactIndex(X).among_samples(candidate_count(graph, 5, len(X))),
+        problem.y,
+        graph=graph,
+        graph_neighbors=5,
+        sigma=sigma,
+        tree_depth=depth,
+        theta=0.1,
+        metric="euclidean",
+    )

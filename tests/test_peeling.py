@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from manifoldknn.graph import ConstrainedGraph
+from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.walk import log_label_weights
 
 
@@ -42,6 +43,10 @@ def exact_log_weights(log_weights, labeled, alpha):
                 if B[i][c] > 0:
                     out[i, c] = float(mpmath.log(B[i][c] * (degrees[i] + degrees[j]) / 2))
     return out
+
+
+def weights(graph, labeled, alpha, **accuracy):
+    return log_label_weights(NormalizedGraph(graph), labeled, alpha, **accuracy)
 
 
 def relative_error(log_found, log_exact):
@@ -87,7 +92,7 @@ def test_clusters_behind_gaps(decades, form):
     exact = exact_log_weights(log_weights, labeled, 0.99)
     largest = exact.max(axis=1)
     assert largest.max() - largest.min() > 1.8 * decades * np.log(10)
-    found = log_label_weights(as_graph(log_weights, form), labeled, 0.99, tol=1e-4, max_iter=1000)
+    found = weights(as_graph(log_weights, form), labeled, 0.99, tol=1e-4, max_iter=1000)
     assert found.converged
     assert relative_error(found.log_values, exact) <= 1e-4
     assert (found.log_values.argmax(axis=1) == exact.argmax(axis=1)).all()
@@ -106,7 +111,7 @@ def test_outliers(decades, form, labeled_outlier):
         log_weights[i, -1] = log_weights[-1, i] = -decades * np.log(10) * (1 + i)
     labeled = np.array([2, 5, n - 1]) if labeled_outlier else np.array([2, 5])
     exact = exact_log_weights(log_weights, labeled, 0.99)
-    found = log_label_weights(as_graph(log_weights, form), labeled, 0.99, tol=1e-4, max_iter=1000)
+    found = weights(as_graph(log_weights, form), labeled, 0.99, tol=1e-4, max_iter=1000)
     assert found.converged
     assert relative_error(found.log_values, exact) <= 1e-4
 
@@ -128,7 +133,7 @@ def test_any_weights_at_all(n, spread, tol, form, seed):
     np.fill_diagonal(log_weights, -np.inf)
     labeled = rng.choice(n, int(rng.integers(1, n + 1)), replace=False)
     exact = exact_log_weights(log_weights, labeled, 0.99)
-    found = log_label_weights(as_graph(log_weights, form), labeled, 0.99, tol=tol, max_iter=1000)
+    found = weights(as_graph(log_weights, form), labeled, 0.99, tol=tol, max_iter=1000)
     reached = np.isfinite(exact).any(axis=1)
     assert (np.isfinite(found.log_values).any(axis=1) == reached).all()
     assert relative_error(found.log_values, exact) <= tol
@@ -149,7 +154,7 @@ def test_implicit_must_links_behind_a_gap():
     graph = as_graph(log_weights, "sparse")
     graph = ConstrainedGraph(graph.log_weights, must_link)
     exact = exact_log_weights(explicit, labeled, 0.99)
-    found = log_label_weights(graph, labeled, 0.99, tol=1e-8, max_iter=1000)
+    found = weights(graph, labeled, 0.99, tol=1e-8, max_iter=1000)
     assert relative_error(found.log_values, exact) <= 1e-8
 
 
@@ -158,9 +163,7 @@ def test_islands_are_unreached_and_alone_is_fine():
     log_weights[0, 1] = log_weights[1, 0] = 0.0
     log_weights[2, 3] = log_weights[3, 2] = 0.0
     for form in ("sparse", "dense"):
-        found = log_label_weights(
-            as_graph(log_weights, form), np.array([0, 4]), 0.99, tol=1e-6, max_iter=100
-        )
+        found = weights(as_graph(log_weights, form), np.array([0, 4]), 0.99, tol=1e-6, max_iter=100)
         assert np.isneginf(found.log_values[2:4]).all()
         assert found.log_values[4].tolist() == [-np.inf, 0.0]  # a walker with nowhere to go
         assert np.isfinite(found.log_values[:2, 0]).all()
@@ -169,6 +172,6 @@ def test_islands_are_unreached_and_alone_is_fine():
 def test_too_few_iterations_are_told():
     rng = np.random.default_rng(6)
     graph = as_graph(clusters_on_a_line([30, 30], -1.0, rng), "sparse")
-    found = log_label_weights(graph, np.array([0]), 0.999, tol=1e-10, max_iter=2)
+    found = weights(graph, np.array([0]), 0.999, tol=1e-10, max_iter=2)
     assert not found.converged
     assert not np.isnan(found.log_values).any()

@@ -4,30 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-import manifoldknn.walk as walk_module
 import oracles
 from manifoldknn import constrained_graph, tired_random_walk, walk_weights
-from manifoldknn.graph import build_graph, candidate_count
-from manifoldknn.neighbors import NeighborIndex
-from manifoldknn.walk import label_walk, log_class_weights, nearest_labeled
-from strategies import problems
+from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.walk import log_class_weights
+from strategies import built_graph, problems
 
 GRAPHS = ("pruned", "union", "full")
-
-
-def built_graph(problem, graph, depth=2, sigma=0.7):
-    X = problem.X
-    return build_graph(
-        X,
-        NeighborIndex(X).among_samples(candidate_count(graph, 5, len(X))),
-        problem.y,
-        graph=graph,
-        graph_neighbors=5,
-        sigma=sigma,
-        tree_depth=depth,
-        theta=0.1,
-        metric="euclidean",
-    )
 
 
 def test_dense_walk_is_the_sum_of_all_paths():
@@ -80,56 +63,13 @@ def test_class_sums_equal_sums_over_samples(problem, graph):
     labeled = np.flatnonzero(problem.y >= 0)
     codes = problem.y[labeled]
     n_classes = codes.max() + 1
-    sums = log_class_weights(built, labeled, codes, n_classes, 0.99, tol=1e-9, max_iter=1000)
+    sums = log_class_weights(
+        NormalizedGraph(built), labeled, codes, n_classes, 0.99, tol=1e-9, max_iter=1000
+    )
     single = walk_weights(built.to_matrix(), labeled, 0.99, tol=1e-9)
     expected = np.stack([single[:, codes == c].sum(axis=1) for c in range(n_classes)], axis=1)
     largest = np.maximum(expected.max(axis=1, keepdims=True), 1e-300)
     np.testing.assert_allclose(np.exp(sums.log_values) / largest, expected / largest, atol=1e-7)
-
-
-@settings(max_examples=30, deadline=None)
-@given(problem=problems(max_samples=50), n_kept=st.integers(1, 6))
-def test_blocks_of_columns_with_a_running_selection(problem, n_kept):
-    built = built_graph(problem, "pruned")
-    labeled = np.flatnonzero(problem.y >= 0)
-    n_kept = min(n_kept, len(labeled))
-    whole, _, _ = nearest_labeled(built, labeled, 0.99, n_kept, tol=1e-10, max_iter=1000)
-    usual = walk_module._block_width
-    walk_module._block_width = lambda *_: 2
-    try:
-        blocks, _, converged = nearest_labeled(
-            built, labeled, 0.99, n_kept, tol=1e-10, max_iter=1000
-        )
-    finally:
-        walk_module._block_width = usual
-    assert converged
-    np.testing.assert_allclose(blocks.weights, whole.weights, atol=1e-8)
-    finite = np.isfinite(whole.log_scale)
-    assert (np.isfinite(blocks.log_scale) == finite).all()
-    np.testing.assert_allclose(blocks.log_scale[finite], whole.log_scale[finite], atol=1e-8)
-
-
-def test_collapsed_mode_is_chosen_when_everyone_votes():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(80, 2))
-    y = np.full(80, -1)
-    y[:8] = [0, 0, 0, 0, 1, 1, 1, 1]
-    built = build_graph(
-        X,
-        NeighborIndex(X).among_samples(30),
-        y,
-        graph="pruned",
-        graph_neighbors=10,
-        sigma=0.5,
-        tree_depth=2,
-        theta=0.1,
-        metric="euclidean",
-    )
-    arguments = {"alpha": 0.99, "tol": 1e-9, "max_iter": 1000}
-    labeled, codes = np.arange(8), y[:8]
-    assert label_walk(built, labeled, codes, n_neighbors=8, **arguments).by_class
-    assert not label_walk(built, labeled, codes, n_neighbors=7, **arguments).by_class
-    assert not label_walk(built, labeled[3:5], codes[3:5], n_neighbors=9, **arguments).by_class
 
 
 @pytest.mark.parametrize(

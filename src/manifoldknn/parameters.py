@@ -27,7 +27,7 @@ def check_parameters(params: dict[str, Any]) -> None:
     )
     _check_choice("on_unreached", params["on_unreached"], ON_UNREACHED)
     _check_share("alpha", params["alpha"], "0.99")
-    _check_share("tol", params["tol"], "1e-4")
+    _check_share("tol", params["tol"], "1e-3")
     if not isinstance(params["verbose"], Integral) or params["verbose"] < 0:
         raise ValueError(f"verbose={params['verbose']!r} must be a whole number, at least 0.")
 

@@ -25,13 +25,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import LOG_CUT, NormalizedGraph, run_starts
 
 logger = logging.getLogger(__name__)
 
-_LEVEL_RANGE = 1e-4  # residual asked of a level, as a share of tol: few levels, little more work
-_SMALLEST_RESIDUAL = 1e-15
+_FIRST_STEP = 1e-2  # relative residual of a level's first correction, as a share of tol
+_STEP = 1e-1  # relative residual of further corrections
+_SMALLEST_STEP = 1e-5  # what single precision can do
+_LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
+_ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,10 @@ class _Job:
 
     rows: NDArray[np.intp]
     cols: NDArray[np.intp]
-    precision: float
 
 
 def solve_by_levels(
-    graph: ConstrainedGraph,
-    log_degrees: NDArray[np.float64],
+    graph: NormalizedGraph,
     columns: Columns,
     *,
     alpha: float,
@@ -116,10 +116,8 @@ def solve_by_levels(
 
     Parameters
     ----------
-    graph : ConstrainedGraph
-        W; S = D^-½ W D^-½.
-    log_degrees : ndarray of shape (n_samples,)
-        Logarithms of D.
+    graph : NormalizedGraph
+        S.
     columns : Columns
         Right-hand sides.
     alpha : float
@@ -141,9 +139,8 @@ def solve_by_levels(
     -----
     Sparse graphs cost O(iterations · edges · columns), dense ones O(n³ / 3).
     """
-    solver = _Levels(graph, log_degrees, columns, alpha, tol, max_iter, reference)
-    everything = np.arange(graph.n_samples), np.arange(columns.n_columns)
-    jobs = [_Job(*everything, precision=tol * _LEVEL_RANGE)]
+    solver = _Levels(graph, columns, alpha, tol, max_iter, reference)
+    jobs = [_Job(np.arange(graph.n_samples), np.arange(columns.n_columns))]
     while jobs:
         jobs.extend(solver.level(jobs.pop()))
     return Solution(solver.log_x, solver.n_iter, solver.converged)
@@ -154,15 +151,14 @@ class _Levels:
 
     def __init__(
         self,
-        graph: ConstrainedGraph,
-        log_degrees: NDArray[np.float64],
+        graph: NormalizedGraph,
         columns: Columns,
         alpha: float,
         tol: float,
         max_iter: int,
         reference: NDArray[np.float64] | None,
     ) -> None:
-        self.graph = NormalizedGraph(graph, log_degrees)
+        self.graph = graph
         self.columns = columns
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
         n = graph.n_samples
@@ -184,31 +180,15 @@ class _Levels:
         waiting = rows[~here]
         rows, parts = rows[here], _renumbered_runs(parts[here])
         scale = np.where(np.isneginf(shift), 0.0, shift)[sourced]
-        found = self.graph.restrict(rows).solve(
-            np.exp(log_rhs[here] - scale[parts]),
-            parts,
-            alpha=self.alpha,
-            precision=job.precision,
-            max_iter=self.max_iter,
+        log_x, accurate, converged = self._refined(
+            rows, parts, n_cut, job.cols, np.exp(log_rhs[here] - scale[parts]), scale
         )
-        self.n_iter += found.n_iter
-        with np.errstate(divide="ignore"):
-            log_x = np.log(np.maximum(found.x, 0.0)) + scale[parts]
-        log_error = found.log_error + scale[parts]
-        if n_cut:
-            # Whatever flows over the edges that were cut, it is less than this.
-            flow = LOG_CUT + log_x.max(axis=0) + np.log(n_cut) - np.log1p(-self.alpha)
-            log_error = np.logaddexp(log_error, flow)
-        accurate = self._accurate(rows, job.cols, log_x, log_error)
-        if not found.converged or not accurate.any():
-            if found.converged and job.precision > _SMALLEST_RESIDUAL:
-                precision = max(job.precision * _LEVEL_RANGE, _SMALLEST_RESIDUAL)
-                return [_Job(job.rows, job.cols, precision)]
+        if not converged or not accurate.any():
             self.converged = False  # nothing better can be had: take it and say so
             accurate[:] = True
         logger.debug(
-            "%d rows, %d columns, %d iterations: %d rows final",
-            len(rows), len(job.cols), found.n_iter, accurate.all(axis=1).sum(),
+            "%d rows, %d columns: %d rows final",
+            len(rows), len(job.cols), accurate.all(axis=1).sum(),
         )  # fmt: skip
         left = []
         for group in _column_groups(accurate):
@@ -217,8 +197,52 @@ class _Levels:
             self._keep(rows[final], cols, log_x[np.ix_(final, group)])
             rest = np.concatenate([rows[~final], waiting])
             if rest.size:
-                left.append(_Job(np.sort(rest), cols, job.precision))
+                left.append(_Job(np.sort(rest), cols))
         return left[::-1]  # the first group, the larger, is popped first and informs the other
+
+    def _refined(
+        self,
+        rows: NDArray[np.intp],
+        parts: NDArray[np.intp],
+        n_cut: int,
+        cols: NDArray[np.intp],
+        rhs: NDArray[np.float64],
+        scale: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], bool]:
+        """Solve A_UU x = rhs·exp(scale) until most rows are accurate.
+
+        Returns log x, which entries are accurate, and whether iterations sufficed.
+        """
+        matrix = self.graph.restrict(rows)
+        x, residual = np.zeros_like(rhs), rhs.copy()
+        norms = np.maximum(np.linalg.norm(rhs, axis=0), np.finfo(float).tiny)
+        going = np.flatnonzero(rhs.any(axis=0))
+        relative = np.full(len(norms), np.inf)
+        spent, step = 0, max(self.tol * _FIRST_STEP, _SMALLEST_STEP)
+        while True:
+            correction, n_iter, converged = matrix.correction(
+                residual[:, going], alpha=self.alpha, tol=step, max_iter=self.max_iter - spent
+            )
+            spent, step = spent + n_iter, _STEP
+            x[:, going] += correction
+            residual[:, going] = matrix.residual(rhs[:, going], x[:, going], self.alpha)
+            with np.errstate(divide="ignore"):
+                log_x = np.log(np.maximum(x, 0.0)) + scale[parts]
+            log_error = matrix.log_error(residual, parts, self.alpha) + scale[parts]
+            if n_cut:
+                # Whatever flows over the edges that were cut, it is less than this.
+                flow = LOG_CUT + log_x.max(axis=0) + np.log(n_cut) - np.log1p(-self.alpha)
+                log_error = np.logaddexp(log_error, flow)
+            accurate = self._accurate(rows, cols, log_x, log_error)
+            before, relative = relative, np.linalg.norm(residual, axis=0) / norms
+            # Columns that are not done, and that rounding does not keep from getting better.
+            going = np.flatnonzero(~accurate.all(axis=0) & (relative < 0.5 * before))
+            enough = accurate.all(axis=1).mean() >= _ENOUGH
+            deep = accurate.any() and (relative <= self.tol * _LEVEL_RANGE).all()
+            if matrix.exact or not converged or not going.size or enough or deep:
+                break
+        self.n_iter += spent
+        return log_x, accurate, converged
 
     def _log_rhs(self, rows: NDArray[np.intp], cols: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return log (b_U + α S_UR x_R)."""

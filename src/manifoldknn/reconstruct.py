@@ -17,7 +17,7 @@ from sklearn.preprocessing import normalize
 
 from manifoldknn.neighbors import NeighborIndex
 from manifoldknn.simplex import simplex_weights
-from manifoldknn.walk import NearestLabeled
+from manifoldknn.voters import NearestLabeled
 
 _CHUNK_BYTES = 1 << 26
 

@@ -1,0 +1,247 @@
+"""Which labelled samples are nearest to every row by the walk (equation 5).
+
+Label columns of the walk are computed in blocks of a few, several blocks at a
+time, and of each row only the heaviest weights so far are kept: memory does not
+grow with the number of labels.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from manifoldknn.graph import ConstrainedGraph
+from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.peeling import Solution
+from manifoldknn.walk import class_columns, log_class_weights, log_label_weights
+
+_BLOCK = 16  # label columns at a time: a cache line of single-precision numbers per row
+# A new row's voters are found among those kept by its neighbours: keep more than vote.
+_ALL_KEPT = 32
+_KEPT_PER_VOTER = 4
+
+
+@dataclass(frozen=True)
+class NearestLabeled:
+    """The labelled samples nearest to every row by the walk, heaviest first.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_samples, n_kept)
+        w̄ divided by ``exp(log_scale)``: 1 in the first column, 0 everywhere in
+        rows that no labelled sample reaches.
+    voters : ndarray of shape (n_samples, n_kept)
+        Positions among the labelled samples.
+    log_scale : ndarray of shape (n_samples,)
+        Logarithm of the largest weight of the row, -inf if unreached.
+    """
+
+    weights: NDArray[np.float64]
+    voters: NDArray[np.intp]
+    log_scale: NDArray[np.float64]
+
+    def rows(self, chosen: NDArray[Any]) -> NearestLabeled:
+        """Return some of the rows, by mask or numbers."""
+        return NearestLabeled(self.weights[chosen], self.voters[chosen], self.log_scale[chosen])
+
+    def absolute_weights(self) -> NDArray[np.float64]:
+        """Return w̄ itself; weights below about 1e-308 become 0."""
+        return np.exp(self.log_scale)[:, None] * self.weights
+
+
+@dataclass(frozen=True)
+class LabelWalk:
+    """What the walk says of every row, ready for the vote.
+
+    Attributes
+    ----------
+    nearest : NearestLabeled
+        Voters of every row: labelled samples, or whole classes if `by_class`.
+    voter_classes : ndarray of int
+        Class number of each voter.
+    n_voting : int
+        How many of the heaviest voters vote.
+    by_class : bool
+        Whether all labelled samples vote, so that only class sums were computed.
+    n_iter : int
+        Products with the graph that were needed.
+    converged : bool
+        Whether every row reached the accuracy asked for.
+    """
+
+    nearest: NearestLabeled
+    voter_classes: NDArray[np.intp]
+    n_voting: int
+    by_class: bool
+    n_iter: int
+    converged: bool
+
+
+def label_walk(
+    graph: ConstrainedGraph,
+    labeled: NDArray[np.intp],
+    codes: NDArray[np.intp],
+    *,
+    n_neighbors: int,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+    n_jobs: int | None = None,
+    by_class: bool | None = None,
+) -> LabelWalk:
+    """Walk from all labelled samples and keep what the vote needs.
+
+    If all labelled samples vote (``n_neighbors >= len(labeled)``) their sums per
+    class suffice: 2C columns instead of l.
+
+    Parameters
+    ----------
+    graph : ConstrainedGraph
+        The graph.
+    labeled, codes : ndarray of int
+        Labelled samples and their class numbers.
+    n_neighbors : int
+        k of the vote.
+    alpha, tol, max_iter
+        As in `walk_weights`.
+    n_jobs : int, optional
+        Threads; all cores by default. The answer does not depend on it.
+    by_class : bool, optional
+        Force class sums or single samples; by default, what is cheaper.
+
+    Returns
+    -------
+    LabelWalk
+        Voters and their weights for every row.
+    """
+    n_labeled, n_classes = len(labeled), int(codes.max()) + 1
+    if by_class is None:
+        by_class = n_neighbors >= n_labeled > 2 * n_classes
+    normalized = NormalizedGraph(graph)
+    accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
+    if by_class:
+        sums = log_class_weights(normalized, labeled, codes, n_classes, alpha, **accuracy)
+        everyone = np.broadcast_to(np.arange(n_classes), sums.log_values.shape)
+        nearest = _relative(sums.log_values, everyone)
+        classes = np.arange(n_classes)
+        return LabelWalk(nearest, classes, n_classes, True, sums.n_iter, sums.converged)
+    n_kept = n_labeled
+    if n_labeled > _ALL_KEPT:
+        n_kept = min(n_labeled, max(_ALL_KEPT // 2, _KEPT_PER_VOTER * n_neighbors))
+    nearest, n_iter, converged = nearest_labeled(
+        normalized, labeled, alpha, n_kept, n_jobs=n_jobs, **accuracy
+    )
+    return LabelWalk(nearest, codes, min(n_neighbors, n_labeled), False, n_iter, converged)
+
+
+def nearest_labeled(
+    graph: NormalizedGraph,
+    labeled: NDArray[np.intp],
+    alpha: float,
+    n_kept: int,
+    *,
+    tol: float,
+    max_iter: int,
+    n_jobs: int | None = None,
+) -> tuple[NearestLabeled, int, bool]:
+    """Return the `n_kept` labelled samples with the largest w̄ for every row.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph
+        The graph.
+    labeled : ndarray of int
+        Labelled samples.
+    alpha, tol, max_iter
+        As in `walk_weights`.
+    n_kept : int
+        How many to keep per row, at most ``len(labeled)``.
+    n_jobs : int, optional
+        Threads; all cores by default.
+
+    Returns
+    -------
+    nearest : NearestLabeled
+        Weights and voters, heaviest first, equal weights by position.
+    n_iter : int
+        Products with the graph that were needed.
+    converged : bool
+        Whether every row reached the accuracy asked for.
+
+    Notes
+    -----
+    Memory is O(n·(n_kept + 16·threads)) for any number of labels. Blocks are the
+    same for any number of threads, and so are the weights.
+    """
+    n, n_labeled = graph.n_samples, len(labeled)
+    blocks = _blocks(graph, n_labeled)
+    reference, n_iter, converged = None, 0, True
+    if len(blocks) > 1:
+        one_class = np.zeros(n_labeled, dtype=np.intp)
+        total = class_columns(graph, labeled, one_class, 1, alpha, tol, max_iter)
+        # The largest entry of a row is no less than the mean; views in their order.
+        reference = total.log_values.T[::-1] - np.log(n_labeled)
+        n_iter, converged = total.n_iter, total.converged
+
+    def solve(block: NDArray[np.intp]) -> Solution:
+        return log_label_weights(
+            graph, labeled[block], alpha, tol=tol, max_iter=max_iter, reference=reference
+        )
+
+    logs = np.empty((n, 0))
+    voters = np.empty((n, 0), dtype=np.int32)
+    for block, found in zip(blocks, _in_threads(solve, blocks, n_jobs)):
+        n_iter, converged = n_iter + found.n_iter, converged and found.converged
+        logs = np.hstack([logs, found.log_values])
+        voters = np.hstack(
+            [voters, np.broadcast_to(block.astype(np.int32), found.log_values.shape)]
+        )
+        if logs.shape[1] > n_kept:
+            heaviest = np.argpartition(-logs, n_kept - 1, axis=1)[:, :n_kept]
+            logs = np.take_along_axis(logs, heaviest, axis=1)
+            voters = np.take_along_axis(voters, heaviest, axis=1)
+    return _relative(logs, voters), n_iter, converged
+
+
+def _blocks(graph: NormalizedGraph, n_labeled: int) -> list[NDArray[np.intp]]:
+    # One factorisation serves all columns of a dense graph. Blocks are even in number, so that
+    # two threads end together.
+    n_blocks = 1
+    if graph.is_sparse and n_labeled > _BLOCK:
+        n_blocks = 2 * -(-n_labeled // (2 * _BLOCK))
+    return np.array_split(np.arange(n_labeled), n_blocks)
+
+
+def _in_threads(work: Callable[[Any], Any], items: list[Any], n_jobs: int | None) -> Iterator[Any]:
+    """Yield work(item) in order, a few items ahead: results do not pile up."""
+    threads = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(items))
+    if threads == 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        pending: deque[Future[Any]] = deque()
+        for item in items:
+            pending.append(pool.submit(work, item))
+            if len(pending) > threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def _relative(logs: NDArray[np.float64], voters: NDArray[Any]) -> NearestLabeled:
+    """Sort voters by weight, equal ones by position, and take out the scale of each row."""
+    order = np.lexsort((voters, -logs), axis=1)
+    logs, voters = (
+        np.take_along_axis(logs, order, axis=1),
+        np.take_along_axis(voters, order, axis=1),
+    )
+    log_scale = logs[:, 0].copy()
+    shift = np.where(np.isneginf(log_scale), 0.0, log_scale)
+    return NearestLabeled(np.exp(logs - shift[:, None]), voters.astype(np.intp), log_scale)

@@ -1,0 +1,82 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import manifoldknn.voters as voters_module
+from manifoldknn.graph import build_graph
+from manifoldknn.neighbors import ExactIndex
+from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.voters import label_walk, nearest_labeled
+from strategies import built_graph, problems
+
+
+@settings(max_examples=30, deadline=None)
+@given(problem=problems(max_samples=50), n_kept=st.integers(1, 6), n_jobs=st.sampled_from([1, 2]))
+def test_blocks_of_columns_with_a_running_selection(problem, n_kept, n_jobs):
+    built = NormalizedGraph(built_graph(problem, "pruned"))
+    labeled = np.flatnonzero(problem.y >= 0)
+    n_kept = min(n_kept, len(labeled))
+    whole, _, _ = nearest_labeled(built, labeled, 0.99, n_kept, tol=1e-10, max_iter=1000)
+    usual = voters_module._BLOCK
+    voters_module._BLOCK = 2
+    try:
+        blocks, _, converged = nearest_labeled(
+            built, labeled, 0.99, n_kept, tol=1e-10, max_iter=1000, n_jobs=n_jobs
+        )
+    finally:
+        voters_module._BLOCK = usual
+    assert converged
+    np.testing.assert_allclose(blocks.weights, whole.weights, atol=1e-8)
+    finite = np.isfinite(whole.log_scale)
+    assert (np.isfinite(blocks.log_scale) == finite).all()
+    np.testing.assert_allclose(blocks.log_scale[finite], whole.log_scale[finite], atol=1e-8)
+
+
+def test_collapsed_mode_is_chosen_when_everyone_votes():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 2))
+    y = np.full(80, -1)
+    y[:8] = [0, 0, 0, 0, 1, 1, 1, 1]
+    built = build_graph(
+        X,
+        ExactIndex(X).among_samples(30),
+        y,
+        graph="pruned",
+        graph_neighbors=10,
+        sigma=0.5,
+        tree_depth=2,
+        theta=0.1,
+        metric="euclidean",
+    )
+    arguments = {"alpha": 0.99, "tol": 1e-9, "max_iter": 1000}
+    labeled, codes = np.arange(8), y[:8]
+    assert label_walk(built, labeled, codes, n_neighbors=8, **arguments).by_class
+    assert not label_walk(built, labeled, codes, n_neighbors=7, **arguments).by_class
+    assert not label_walk(built, labeled[3:5], codes[3:5], n_neighbors=9, **arguments).by_class
+
+
+def test_same_weights_for_any_number_of_threads():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(400, 3))
+    y = np.full(400, -1)
+    y[:90] = rng.integers(0, 3, 90)
+    graph = build_graph(
+        X,
+        ExactIndex(X).among_samples(30),
+        y,
+        graph="pruned",
+        graph_neighbors=10,
+        sigma=0.4,
+        tree_depth=2,
+        theta=0.1,
+        metric="euclidean",
+    )
+    arguments = {"n_neighbors": 5, "alpha": 0.99, "tol": 1e-3, "max_iter": 1000}
+    one, two, three = (
+        label_walk(graph, np.arange(90), y[:90], n_jobs=jobs, **arguments) for jobs in (1, 2, 3)
+    )
+    assert one.nearest.weights.shape == (400, 20)
+    for other in (two, three):
+        assert (one.nearest.voters == other.nearest.voters).all()
+        assert (one.nearest.weights == other.nearest.weights).all()
+        assert (one.nearest.log_scale == other.nearest.log_scale).all()
