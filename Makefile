@@ -3,6 +3,7 @@
 #
 #   make PYTHON=python3.12 test          another interpreter
 #   make test ARGS="-k walk -x"          more arguments for pytest
+#   make bench ARGS="mnist labels"       or for the benchmarks
 
 PYTHON ?= python3
 ARGS ?=
@@ -19,7 +20,7 @@ pip_install := -m pip install -qq
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-oldest lint format clean
+.PHONY: help demo test test-slow test-oldest bench bench-quick lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +36,12 @@ test-slow: .venv/.for-test ## run the tests marked slow: minutes rather than sec
 
 test-oldest: .venv-oldest/.for-test ## run the tests with the oldest dependencies allowed
 	$(python_oldest) -m pytest -m "not slow" $(ARGS)
+
+bench: .venv/.for-bench ## measure time, memory and error beside the peers
+	$(python) benchmarks/run.py $(ARGS)
+
+bench-quick: .venv/.for-bench ## the same at small sizes, in under three minutes
+	$(python) benchmarks/run.py --quick $(ARGS)
 
 lint: .venv/.for-lint ## check style, formatting and types
 	$(python) -m ruff check .
@@ -70,6 +77,11 @@ clean: ## remove the environments, caches and build products
 .venv/.for-test: pyproject.toml .venv/.python$(version)
 	@echo "Installing manifoldknn and what the tests need into $(@D)"
 	@$(python) $(pip_install) --editable . --group test
+	@touch $@
+
+.venv/.for-bench: pyproject.toml .venv/.python$(version)
+	@echo "Installing manifoldknn and its peers for the benchmarks into $(@D)"
+	@$(python) $(pip_install) --editable . --group bench
 	@touch $@
 
 .venv/.for-lint: pyproject.toml .venv/.python$(version)
