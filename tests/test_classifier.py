@@ -133,7 +133,7 @@ def test_weights_and_labels_equal_the_plain_inverse(problem, k, **parameters):
 
 
 @any_problem
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     problem=problems(max_samples=300),
     graph=st.sampled_from(GRAPHS),
@@ -296,7 +296,7 @@ def best_combination(x, neighbors):
     for size in range(1, k + 1):
         for support in map(list, combinations(range(k), size)):
             base, edges = neighbors[support[0]], neighbors[support[1:]] - neighbors[support[0]]
-            along = np.linalg.lstsq(edges.T, x - base)[0] if size > 1 else np.empty(0)
+            along = np.linalg.lstsq(edges.T, x - base, rcond=None)[0] if size > 1 else np.empty(0)
             z = np.zeros(k)
             z[support] = [1 - along.sum(), *along]
             loss = np.sum((x - z @ neighbors) ** 2)
@@ -752,8 +752,10 @@ def test_sparse_samples_answer_as_dense_ones(graph, metric, form):
 
 def test_sparse_samples_are_not_densified(monkeypatch):
     """Dense, these samples would take 800 MB."""
-    X = sparse.random_array((1000, 100_000), density=2e-4, format="csr", rng=0)
-    X = X + sparse.csr_array((np.ones(1000), (np.arange(1000), np.arange(1000) % 2)), X.shape)
+    rng = np.random.default_rng(0)
+    rows, columns = np.repeat(np.arange(1000), 20), rng.integers(2, 100_000, 20_000)
+    columns[::20] = np.arange(1000) % 2
+    X = sparse.csr_array((rng.random(20_000), (rows, columns)), shape=(1000, 100_000))
     y = np.full(1000, -1)
     y[:6] = [0, 1] * 3
     largest = 0
@@ -781,14 +783,38 @@ def test_sparse_samples_are_not_densified(monkeypatch):
     assert predicting < 150e6  # a few reconstructions at a time
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "longdouble", "object"])
-def test_types_of_samples(dtype):
+@pytest.mark.parametrize(
+    "dtype",
+    ["float16", "float32", "longdouble", "object", "int8", "uint8", "uint16", "int32", "int64"],
+)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_types_of_samples(graph, dtype):
     X, y, _ = clouds()
-    X = np.round(20 * (X - X.min()))
-    plain = ManifoldKNNClassifier().fit(X, y)
-    clf = ManifoldKNNClassifier().fit(X.astype(dtype), y)
+    X = np.round(10 * (X - X.min()))  # every type holds these
+    plain = ManifoldKNNClassifier(graph=graph).fit(X, y)
+    clf = ManifoldKNNClassifier(graph=graph).fit(X.astype(dtype), y)
     np.testing.assert_allclose(clf.label_distributions_, plain.label_distributions_, atol=1e-6)
-    assert (clf.predict(X.astype(dtype)) == plain.predict(X)).all()
+
+
+@pytest.mark.parametrize("dtype", ["longdouble", "object", "int32", "uint32", "int64"])
+def test_types_of_new_rows(dtype):
+    X, y, _ = clouds()
+    X = np.round(10 * (X - X.min()))
+    plain = ManifoldKNNClassifier().fit(X, y)
+    assert (plain.predict(X.astype(dtype)) == plain.predict(X)).all()
+    assert (ManifoldKNNClassifier().fit(X.astype(dtype), y).predict(X) == plain.predict(X)).all()
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_boolean_samples(wrap):
+    rng = np.random.default_rng(0)
+    truth = np.arange(80) % 2
+    X = rng.random((80, 12)) < np.where(truth, 0.9, 0.1)[:, None]
+    y = np.where(np.arange(80) < 6, truth, -1)
+    clf = ManifoldKNNClassifier().fit(wrap(X), y)
+    plain = ManifoldKNNClassifier().fit(X.astype(float), y)
+    np.testing.assert_allclose(clf.label_distributions_, plain.label_distributions_, atol=1e-6)
+    assert (clf.transduction_ == truth).all()
 
 
 # Manners.

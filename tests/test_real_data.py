@@ -98,7 +98,9 @@ def exact_labels(X, y, sigma, *, alpha=0.99, k=5):
         A, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     )
     labeled = np.flatnonzero(y >= 0)
-    inverse = factors.solve(np.eye(len(y))[:, labeled].copy())
+    unit = np.zeros((len(y), len(labeled)))
+    unit[labeled, np.arange(len(labeled))] = 1.0
+    inverse = factors.solve(unit)
     ratio = root[:, None] / root[None, labeled]
     weights = inverse * (ratio + 1 / ratio) / 2
     voters = np.argsort(-weights, axis=1, kind="stable")[:, :k]

@@ -138,10 +138,13 @@ def test_a_neighbour_without_share_does_not_set_the_scale():
     assert answer.log_scale[0] == pytest.approx(-2000.0)
 
 
-def test_equal_voters_stand_in_the_order_of_their_numbers():
-    known = NearestLabeled(np.ones((2, 3)), np.array([[2, 0, 1], [1, 2, 0]]), np.zeros(2))
-    answer = combined(np.array([[0.5, 0.5]]), np.array([[0, 1]]), known)
-    assert answer.voters.tolist() == [[0, 1, 2]]
+@pytest.mark.parametrize("n_voters", [4, 60])  # short and long rows are sorted differently
+def test_equal_voters_stand_in_the_order_of_their_numbers(n_voters):
+    weights = np.where(np.arange(n_voters) % 2, 1.0, 0.5)  # odd voters are heavier
+    voters = np.random.default_rng(0).permutation(n_voters)[None, :]
+    known = NearestLabeled(weights[voters], voters, np.zeros(1))
+    answer = combined(np.ones((1, 1)), np.zeros((1, 1), dtype=int), known)
+    assert answer.voters.tolist() == [[*range(1, n_voters, 2), *range(0, n_voters, 2)]]
 
 
 def test_voters_that_only_some_neighbours_keep_compete_for_the_places():

@@ -21,13 +21,27 @@ def fitted_on(X):
     return estimator, check_samples(estimator, X, Y)
 
 
-@pytest.mark.parametrize("given", ["float64", "int32", "int64", "uint32", "longdouble"])
+SMALL_TYPES = ["float32", "int8", "uint8", "int16", "uint16"]
+LARGE_TYPES = ["float64", "int32", "int64", "uint32", "longdouble"]
+
+
+@pytest.mark.parametrize("given", SMALL_TYPES + LARGE_TYPES)
 @pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_types_become_floats_that_hold_them(given, wrap):
     X = checked(wrap(ROWS.astype(given)))
-    assert X.dtype == np.float64
+    assert X.dtype == (np.float32 if given in SMALL_TYPES else np.float64)
     assert sparse.issparse(X) == (wrap is sparse.csr_array)
     np.testing.assert_array_equal(X.toarray() if sparse.issparse(X) else X, ROWS)
+
+
+def test_half_precision_and_booleans():
+    X = checked(ROWS.astype(np.float16))  # sparse matrices cannot hold this type
+    assert X.dtype == np.float32
+    np.testing.assert_array_equal(X, ROWS)
+    for wrap in (np.asarray, sparse.csr_array):
+        X = checked(wrap(ROWS > 1))
+        assert X.dtype == np.float32
+        np.testing.assert_array_equal(X.toarray() if sparse.issparse(X) else X, ROWS > 1)
 
 
 def test_numbers_as_objects():

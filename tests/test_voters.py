@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 import manifoldknn.voters as voters_module
 from manifoldknn.graph import build_graph
 from manifoldknn.neighbors import ExactIndex
-from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.voters import label_walk, nearest_labeled
 from strategies import built_graph, problems
 
@@ -13,7 +12,7 @@ from strategies import built_graph, problems
 @settings(max_examples=30, deadline=None)
 @given(problem=problems(max_samples=50), n_kept=st.integers(1, 6), n_jobs=st.sampled_from([1, 2]))
 def test_blocks_of_columns_with_a_running_selection(problem, n_kept, n_jobs):
-    built = NormalizedGraph(built_graph(problem, "pruned"))
+    built = built_graph(problem, "pruned")
     labeled = np.flatnonzero(problem.y >= 0)
     n_kept = min(n_kept, len(labeled))
     whole, _, _ = nearest_labeled(built, labeled, 0.99, n_kept, tol=1e-10, max_iter=1000)

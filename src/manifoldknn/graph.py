@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import csgraph
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_array, check_consistent_length
 
@@ -80,6 +81,15 @@ class ConstrainedGraph:
             with np.errstate(divide="ignore"):
                 degrees = np.logaddexp(degrees, np.log(self.must_links_per_row()))
         return np.where(np.isneginf(degrees), 0.0, degrees)
+
+    def reached(self, labeled: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Tell which nodes are connected to some of the given ones, however weakly."""
+        links = self.log_weights if self.is_sparse else np.isfinite(self.log_weights)
+        pattern = sparse.csr_array(links)
+        pattern.data = np.ones(len(pattern.data))
+        _, part = csgraph.connected_components(pattern, directed=False)
+        # Nodes with must-links are labelled themselves.
+        return np.isin(part, part[labeled]) | (self.must_link >= 0)
 
     def to_matrix(self) -> Any:
         """Return W itself, with all must-links written out."""

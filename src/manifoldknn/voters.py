@@ -17,12 +17,14 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from manifoldknn import factor
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.peeling import Solution
 from manifoldknn.walk import class_columns, log_class_weights, log_label_weights
 
 _BLOCK = 16  # label columns at a time: a cache line of single-precision numbers per row
+_FACTOR_BLOCK = 512  # with a factorisation, where columns are cheap
+_SINGLE_TOL = 1e-5  # accuracy that single precision can give if nothing cancels
 # A new row's voters are found among those kept by its neighbours: keep more than vote.
 _ALL_KEPT = 32
 _KEPT_PER_VOTER = 4
@@ -124,10 +126,11 @@ def label_walk(
     n_labeled, n_classes = len(labeled), int(codes.max()) + 1
     if by_class is None:
         by_class = n_neighbors >= n_labeled > 2 * n_classes
-    normalized = NormalizedGraph(graph)
     accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
     if by_class:
-        sums = log_class_weights(normalized, labeled, codes, n_classes, alpha, **accuracy)
+        sums = log_class_weights(
+            NormalizedGraph(graph), labeled, codes, n_classes, alpha, **accuracy
+        )
         everyone = np.broadcast_to(np.arange(n_classes), sums.log_values.shape)
         nearest = _relative(sums.log_values, everyone)
         classes = np.arange(n_classes)
@@ -136,13 +139,13 @@ def label_walk(
     if n_labeled > _ALL_KEPT:
         n_kept = min(n_labeled, max(_ALL_KEPT // 2, _KEPT_PER_VOTER * n_neighbors))
     nearest, n_iter, converged = nearest_labeled(
-        normalized, labeled, alpha, n_kept, n_jobs=n_jobs, **accuracy
+        graph, labeled, alpha, n_kept, n_jobs=n_jobs, **accuracy
     )
     return LabelWalk(nearest, codes, min(n_neighbors, n_labeled), False, n_iter, converged)
 
 
 def nearest_labeled(
-    graph: NormalizedGraph,
+    graph: ConstrainedGraph,
     labeled: NDArray[np.intp],
     alpha: float,
     n_kept: int,
@@ -155,7 +158,7 @@ def nearest_labeled(
 
     Parameters
     ----------
-    graph : NormalizedGraph
+    graph : ConstrainedGraph
         The graph.
     labeled : ndarray of int
         Labelled samples.
@@ -177,46 +180,109 @@ def nearest_labeled(
 
     Notes
     -----
-    Memory is O(n·(n_kept + 16·threads)) for any number of labels. Blocks are the
+    Memory is O(n·(n_kept + block·threads)) for any number of labels. Blocks are the
     same for any number of threads, and so are the weights.
     """
-    n, n_labeled = graph.n_samples, len(labeled)
-    blocks = _blocks(graph, n_labeled)
+    if factor.pays(graph, len(labeled)):
+        found = _by_factorization(graph, labeled, alpha, n_kept, tol, n_jobs)
+        if found is not None:
+            return found, 1, True
+    return _by_iteration(graph, labeled, alpha, n_kept, tol, max_iter, n_jobs)
+
+
+def _by_iteration(
+    graph: ConstrainedGraph,
+    labeled: NDArray[np.intp],
+    alpha: float,
+    n_kept: int,
+    tol: float,
+    max_iter: int,
+    n_jobs: int | None,
+) -> tuple[NearestLabeled, int, bool]:
+    """Walk by conjugate gradients, a few columns at a time."""
+    normalized = NormalizedGraph(graph)
+    n_labeled = len(labeled)
+    blocks = [np.arange(n_labeled)]  # one factorisation serves all columns of a dense graph
+    if graph.is_sparse and n_labeled > _BLOCK:
+        # An even number of blocks, so that two threads end together.
+        blocks = np.array_split(np.arange(n_labeled), 2 * -(-n_labeled // (2 * _BLOCK)))
     reference, n_iter, converged = None, 0, True
     if len(blocks) > 1:
         one_class = np.zeros(n_labeled, dtype=np.intp)
-        total = class_columns(graph, labeled, one_class, 1, alpha, tol, max_iter)
+        total = class_columns(normalized, labeled, one_class, 1, alpha, tol, max_iter)
         # The largest entry of a row is no less than the mean; views in their order.
         reference = total.log_values.T[::-1] - np.log(n_labeled)
         n_iter, converged = total.n_iter, total.converged
 
-    def solve(block: NDArray[np.intp]) -> Solution:
-        return log_label_weights(
-            graph, labeled[block], alpha, tol=tol, max_iter=max_iter, reference=reference
+    def solve(block: NDArray[np.intp]) -> tuple[_Selection, int, bool]:
+        found = log_label_weights(
+            normalized, labeled[block], alpha, tol=tol, max_iter=max_iter, reference=reference
         )
+        return _Selection.of(found.log_values, block, n_kept), found.n_iter, found.converged
 
-    logs = np.empty((n, 0))
-    voters = np.empty((n, 0), dtype=np.int32)
-    for block, found in zip(blocks, _in_threads(solve, blocks, n_jobs)):
-        n_iter, converged = n_iter + found.n_iter, converged and found.converged
-        logs = np.hstack([logs, found.log_values])
-        voters = np.hstack(
-            [voters, np.broadcast_to(block.astype(np.int32), found.log_values.shape)]
+    chosen = None
+    for selection, iterations, success in _in_threads(solve, blocks, n_jobs):
+        n_iter, converged = n_iter + iterations, converged and success
+        chosen = selection if chosen is None else chosen.merged(selection, n_kept)
+    assert chosen is not None  # there is at least one labelled sample
+    return _relative(chosen.logs, chosen.voters), n_iter, converged
+
+
+def _by_factorization(
+    graph: ConstrainedGraph,
+    labeled: NDArray[np.intp],
+    alpha: float,
+    n_kept: int,
+    tol: float,
+    n_jobs: int | None,
+) -> NearestLabeled | None:
+    """Walk by sparse factorisation; None if some weights underflow."""
+    dtype = np.float32 if tol >= _SINGLE_TOL else np.float64
+    walk = factor.FactorizedWalk(graph, alpha, dtype)
+    blocks = np.array_split(np.arange(len(labeled)), -(-len(labeled) // _FACTOR_BLOCK))
+
+    def solve(block: NDArray[np.intp]) -> _Selection:
+        selection = _Selection.of(walk.weights(labeled[block]), block, n_kept)
+        with np.errstate(divide="ignore"):
+            return _Selection(np.log(selection.logs.astype(np.float64)), selection.voters)
+
+    chosen = None
+    for selection in _in_threads(solve, blocks, n_jobs):
+        chosen = selection if chosen is None else chosen.merged(selection, n_kept)
+    assert chosen is not None  # there are hundreds of labelled samples
+    smallest = 0.5 * np.log(np.finfo(dtype).tiny)
+    lost = chosen.logs.max(axis=1) < smallest
+    if lost.any() and (lost & graph.reached(labeled)).any():
+        return None
+    return _relative(chosen.logs, chosen.voters)
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The heaviest voters of every row so far, in no order."""
+
+    logs: NDArray[Any]
+    voters: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, values: NDArray[Any], block: NDArray[np.intp], n_kept: int) -> _Selection:
+        """Select among the columns of one block."""
+        numbers = np.broadcast_to(block.astype(np.int32), values.shape)
+        if values.shape[1] <= n_kept:
+            return cls(values, numbers)
+        heaviest = np.argpartition(values, -n_kept, axis=1)[:, -n_kept:]
+        return cls(np.take_along_axis(values, heaviest, axis=1), block.astype(np.int32)[heaviest])
+
+    def merged(self, other: _Selection, n_kept: int) -> _Selection:
+        """Select among two selections."""
+        logs = np.hstack([self.logs, other.logs])
+        voters = np.hstack([self.voters, other.voters])
+        if logs.shape[1] <= n_kept:
+            return _Selection(logs, voters)
+        heaviest = np.argpartition(logs, -n_kept, axis=1)[:, -n_kept:]
+        return _Selection(
+            np.take_along_axis(logs, heaviest, axis=1), np.take_along_axis(voters, heaviest, axis=1)
         )
-        if logs.shape[1] > n_kept:
-            heaviest = np.argpartition(-logs, n_kept - 1, axis=1)[:, :n_kept]
-            logs = np.take_along_axis(logs, heaviest, axis=1)
-            voters = np.take_along_axis(voters, heaviest, axis=1)
-    return _relative(logs, voters), n_iter, converged
-
-
-def _blocks(graph: NormalizedGraph, n_labeled: int) -> list[NDArray[np.intp]]:
-    # One factorisation serves all columns of a dense graph. Blocks are even in number, so that
-    # two threads end together.
-    n_blocks = 1
-    if graph.is_sparse and n_labeled > _BLOCK:
-        n_blocks = 2 * -(-n_labeled // (2 * _BLOCK))
-    return np.array_split(np.arange(n_labeled), n_blocks)
 
 
 def _in_threads(work: Callable[[Any], Any], items: list[Any], n_jobs: int | None) -> Iterator[Any]:
