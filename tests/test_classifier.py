@@ -157,7 +157,11 @@ def test_as_many_rows_as_a_plain_inverse_can_take(graph):
 def per_label(fit):
     """Call `fit` while the walk is kept from summing over classes."""
     with pytest.MonkeyPatch.context() as patch:
-        single = partial(classifier_module.label_walk, by_class=False)
+        usual = classifier_module.label_walk
+
+        def single(*args, **options):
+            return usual(*args, **{**options, "by_class": False})
+
         patch.setattr(classifier_module, "label_walk", single)
         return fit()
 
@@ -423,7 +427,7 @@ BAD_INPUT = {
     "no rows": (PLAIN_X[:0], PLAIN_Y[:0], r"0 sample\(s\).*minimum of 2 is required"),
     "no columns": (PLAIN_X[:, :0], PLAIN_Y, r"0 feature\(s\).*minimum of 1 is required"),
     "one row": (PLAIN_X[:1], PLAIN_Y[:1], r"1 sample\(s\).*minimum of 2 is required"),
-    "y too short": (PLAIN_X, PLAIN_Y[:-1], r"inconsistent numbers of samples: \[90, 89\]"),
+    "y too short": (PLAIN_X, PLAIN_Y[:-1], r"90 rows and 89 labels\. Pass one entry of y per row"),
     "no y": (PLAIN_X, None, "requires y to be passed.*one entry per row"),
     "nothing labelled": (PLAIN_X, np.full(90, -1), "no labelled sample.*Label at least one"),
     "only None": (PLAIN_X, [None] * 90, "no labelled sample.*Label at least one"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -19,18 +18,21 @@ from manifoldknn.exceptions import (
     OneClassWarning,
     UnreachedError,
     UnreachedWarning,
+    warn_caller,
 )
 from manifoldknn.graph import automatic_sigma, build_graph, candidate_count
 from manifoldknn.labels import encode_labels
+from manifoldknn.memory import check_memory
 from manifoldknn.neighbors import ExactIndex, check_metric
 from manifoldknn.parameters import check_class_prior, check_parameters
+from manifoldknn.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
 from manifoldknn.reconstruct import reconstructed_weights
 from manifoldknn.samples import check_new_samples, check_samples
 from manifoldknn.vote import class_mass_factors, class_shares, normalized, winners
-from manifoldknn.voters import NearestLabeled, label_walk
+from manifoldknn.voters import LabelWalk, NearestLabeled, label_walk
 
 
-class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
+class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classify rows by the labelled samples nearest along the data's own shape.
 
     A constrained tired random walk over a graph of *all* samples, labelled or
@@ -94,7 +96,9 @@ class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
         Seeds the approximate neighbour search. None is a fixed seed: two fits give
         the same answer.
     verbose : int, default=0
-        Whether to report progress.
+        1: say on standard error which stage is running, how long it took and how long
+        the walk will still take. 2: also residuals and rows of every step of the walk.
+        (scikit-learn's callbacks work too, where the installed version has them.)
 
     Attributes
     ----------
@@ -178,6 +182,7 @@ class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> Self:
         """Classify the unlabelled rows of X and remember how.
 
@@ -193,6 +198,15 @@ class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
         self : ManifoldKNNClassifier
             Fitted.
         """
+        before = dict(self.__dict__)
+        try:
+            with spoken(self.verbose):
+                return self._fit(X, y)
+        except BaseException:
+            self.__dict__ = before  # nothing is half fitted
+            raise
+
+    def _fit(self, X: Any, y: Any) -> Self:
         check_parameters(self.get_params(deep=False))
         X = check_samples(self, X, y)
         check_metric(self.metric, is_sparse=not isinstance(X, np.ndarray))
@@ -200,57 +214,77 @@ class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
         prior = check_class_prior(self.class_prior, labels.codes, labels.classes)
         graph_neighbors = self._usable_graph_neighbors(X.shape[0])
         check_neighbors(self.neighbors, X, metric=self.metric, graph_neighbors=graph_neighbors)
-        self._warn_about_labels(labels.classes, labels.codes)
-
-        index = open_index(
-            X, self.neighbors, metric=self.metric, n_jobs=self.n_jobs, seed=self._seed()
-        )
-        neighbors = index.among_samples(candidate_count(self.graph, graph_neighbors, X.shape[0]))
-        sigma = automatic_sigma(neighbors) if self.sigma == "auto" else float(self.sigma)
-        graph = build_graph(
+        check_memory(
             X,
-            neighbors,
-            labels.codes,
+            len(labels.labeled),
+            n_classes=len(labels.classes),
+            n_neighbors=self.n_neighbors,
             graph=self.graph,
             graph_neighbors=graph_neighbors,
-            sigma=sigma,
-            tree_depth=self.tree_depth,
-            theta=self.theta,
-            metric=self.metric,
+            n_jobs=self.n_jobs,
         )
+        self._warn_about_labels(labels.classes, labels.codes)
+
+        stages = Stages(self, 4, X, y)
+        with stages.stage("neighbours"):
+            index = open_index(
+                X, self.neighbors, metric=self.metric, n_jobs=self.n_jobs, seed=self._seed()
+            )
+            count = candidate_count(self.graph, graph_neighbors, X.shape[0])
+            neighbors = index.among_samples(count)
+        with stages.stage("graph"):
+            sigma = automatic_sigma(neighbors) if self.sigma == "auto" else float(self.sigma)
+            graph = build_graph(
+                X,
+                neighbors,
+                labels.codes,
+                graph=self.graph,
+                graph_neighbors=graph_neighbors,
+                sigma=sigma,
+                tree_depth=self.tree_depth,
+                theta=self.theta,
+                metric=self.metric,
+            )
+            del neighbors
+        with stages.stage("walk"):
+            self.classes_, self._labels = labels.classes, labels
+            self.labeled_indices_ = labels.labeled
+            self._index, self._graph = index, graph
+            self._walk = self._walk_from_labels()
+        with stages.stage("vote"):
+            self.sigma_ = sigma
+            self.n_iter_ = self._walk.n_iter
+            self._class_factors = np.ones(len(labels.classes))
+            if prior is not None:
+                unlabeled = self._walk.nearest.rows(labels.codes < 0)
+                self._class_factors = class_mass_factors(self._shares(unlabeled), prior)
+            shares, codes, unreached = self._answer(self._walk.nearest, X)
+            codes[labels.labeled] = labels.codes[labels.labeled]
+            self.label_distributions_ = shares
+            self.transduction_ = labels.decode(codes)
+            self.unreached_ = unreached
+        stages.end()
+        return self
+
+    def _walk_from_labels(self, by_class: bool | None = None) -> LabelWalk:
         walk = label_walk(
-            graph,
-            labels.labeled,
-            labels.codes[labels.labeled],
+            self._graph,
+            self.labeled_indices_,
+            self._labels.codes[self.labeled_indices_],
             n_neighbors=self.n_neighbors,
             alpha=self.alpha,
             tol=self.tol,
             max_iter=self.max_iter,
             n_jobs=self.n_jobs,
+            by_class=by_class,
         )
         if not walk.converged:
-            warnings.warn(
+            warn_caller(
                 f"The walk did not reach tol={self.tol} within max_iter={self.max_iter} "
                 "iterations: raise max_iter or tol, or lower alpha.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
-
-        self.classes_ = labels.classes
-        self.labeled_indices_ = labels.labeled
-        self.sigma_ = sigma
-        self.n_iter_ = walk.n_iter
-        self._labels, self._index, self._graph, self._walk = labels, index, graph, walk
-        self._class_factors = np.ones(len(labels.classes))
-        if prior is not None:
-            unlabeled = walk.nearest.rows(labels.codes < 0)
-            self._class_factors = class_mass_factors(self._shares(unlabeled), prior)
-        shares, codes, unreached = self._answer(walk.nearest, X)
-        codes[labels.labeled] = labels.codes[labels.labeled]
-        self.label_distributions_ = shares
-        self.transduction_ = labels.decode(codes)
-        self.unreached_ = unreached
-        return self
+        return walk
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify new rows by reconstruction from their neighbours.
@@ -303,17 +337,7 @@ class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         per_sample = self._walk
         if per_sample.by_class:  # the fit needed only sums over classes
-            per_sample = label_walk(
-                self._graph,
-                self.labeled_indices_,
-                self._labels.codes[self.labeled_indices_],
-                n_neighbors=self.n_neighbors,
-                alpha=self.alpha,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                n_jobs=self.n_jobs,
-                by_class=False,
-            )
+            per_sample = self._walk_from_labels(by_class=False)
         nearest = per_sample.nearest
         if X is not None:
             nearest, _ = self._reconstructed(X, nearest)
@@ -346,7 +370,8 @@ class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
         codes = winners(shares)
         unreached = np.isneginf(nearest.log_scale)
         if unreached.any():
-            self._resolve_unreached(X, unreached, shares, codes)
+            # Rows that an unfinished walk left without weights have been warned about already.
+            self._resolve_unreached(X, unreached, shares, codes, told=not self._walk.converged)
         return shares, codes, unreached
 
     def _resolve_unreached(
@@ -355,13 +380,15 @@ class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
         unreached: NDArray[np.bool_],
         shares: NDArray[np.float64],
         codes: NDArray[np.intp],
+        *,
+        told: bool,
     ) -> None:
         message = (
             f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
             f"(the first is row {np.argmax(unreached)})"
         )
         advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
-        if self.on_unreached == "raise":
+        if self.on_unreached == "raise" and not told:
             raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
         if self.on_unreached == "abstain":
             shares[unreached] = 1.0 / len(self.classes_)
@@ -374,9 +401,8 @@ class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
             codes[unreached] = self._labels.codes[labeled[found]]
             shares[unreached] = np.eye(len(self.classes_))[codes[unreached]]
             done = "they got the class of the nearest labelled sample"
-        warnings.warn(
-            f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning, stacklevel=4
-        )
+        if not told:
+            warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -386,28 +412,25 @@ class ManifoldKNNClassifier(ClassifierMixin, BaseEstimator):
     def _usable_graph_neighbors(self, n_samples: int) -> int:
         if self.graph_neighbors < n_samples:
             return self.graph_neighbors
-        warnings.warn(
+        warn_caller(
             f"graph_neighbors={self.graph_neighbors}, but a row has only {n_samples - 1} others: "
             f"using {n_samples - 1}. Lower graph_neighbors or add rows.",
             GraphSizeWarning,
-            stacklevel=3,
         )
         return n_samples - 1
 
     def _warn_about_labels(self, classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
         if len(classes) == 1:
-            warnings.warn(
+            warn_caller(
                 f"Only the class {classes[0]!r} is labelled, so every row will get it: label at "
                 "least one row of another class.",
                 OneClassWarning,
-                stacklevel=3,
             )
         if (codes >= 0).all():
-            warnings.warn(
+            warn_caller(
                 "Every row is labelled, so there is nothing to infer: mark unlabelled rows with "
                 "-1 (None or '' among strings), or name your marker with unlabeled=.",
                 EverythingLabeledWarning,
-                stacklevel=3,
             )
 
     def __sklearn_tags__(self) -> Any:

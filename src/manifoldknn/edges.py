@@ -18,6 +18,7 @@ from manifoldknn.neighbors import Neighbors
 from manifoldknn.spanning import Edges, in_spanning_forest, joining_edges
 
 CANDIDATES = 30  # neighbours whose graph the spanning tree of "pruned" is taken from
+_ABSENT = np.iinfo(np.int32).max
 _ALWAYS_KEPT = 3  # nearest neighbours whose edges "pruned" keeps even if one-sided
 
 
@@ -84,19 +85,28 @@ def pruned_edges(X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any)
 
 def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
     """Undirected edges with the rank of each end in the other's list (large if absent)."""
-    indices = neighbors.indices
+    indices, distances = neighbors.indices, neighbors.distances
     n, k = indices.shape
-    source = np.repeat(np.arange(n), k)
-    target = indices.ravel()
-    rank = np.tile(np.arange(k), n)
-    key, inverse = np.unique(
-        np.minimum(source, target) * n + np.maximum(source, target), return_inverse=True
-    )
-    length = np.empty(len(key))
-    length[inverse] = neighbors.distances.ravel()
-    from_low = source < target
-    rank_low = np.full(len(key), np.iinfo(np.int32).max)
+    source = np.repeat(np.arange(n, dtype=np.int64), k)
+    target = indices.ravel().astype(np.int64)
+    low, high = np.minimum(source, target), np.maximum(source, target)
+    # Pair, side and rank in one integer: sorting integers is far quicker than sorting rows.
+    side = source > target
+    packed = np.sort(((low * n + high) * 2 + side) * k + np.tile(np.arange(k), n))
+    rank, pair = packed % k, packed // k
+    side, pair = (pair % 2).astype(bool), pair // 2
+    first = np.ones(len(pair), dtype=bool)
+    first[1:] = pair[1:] != pair[:-1]
+    edge = np.cumsum(first) - 1
+    low, high = pair[first] // n, pair[first] % n
+    rank_low = np.full(len(low), _ABSENT)
     rank_high = rank_low.copy()
-    rank_low[inverse[from_low]] = rank[from_low]
-    rank_high[inverse[~from_low]] = rank[~from_low]
-    return key // n, key % n, length, rank_low, rank_high
+    rank_low[edge[~side]] = rank[~side]
+    rank_high[edge[side]] = rank[side]
+    from_low = rank_low < _ABSENT
+    length = np.where(
+        from_low,
+        distances[low, np.where(from_low, rank_low, 0)],
+        distances[high, np.where(from_low, 0, rank_high)],
+    )
+    return low, high, length, rank_low, rank_high

@@ -1,5 +1,8 @@
 """Warnings of our own, so that each can be silenced or turned into an error by name."""
 
+import sys
+import warnings
+
 __all__ = [
     "EverythingLabeledWarning",
     "GraphSizeWarning",
@@ -7,6 +10,7 @@ __all__ = [
     "OneClassWarning",
     "UnreachedError",
     "UnreachedWarning",
+    "warn_caller",
 ]
 
 
@@ -32,3 +36,22 @@ class UnreachedWarning(ManifoldKNNWarning):
 
 class UnreachedError(ValueError):
     """Some rows are connected to no labelled sample, and `on_unreached` says "raise"."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn, pointing at the line outside this package and scikit-learn that led here.
+
+    Parameters
+    ----------
+    message : str
+        What happened and what to do.
+    category : type
+        Kind of warning.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+_OURS = ("manifoldknn.", "sklearn.")

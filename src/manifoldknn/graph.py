@@ -31,6 +31,7 @@ from manifoldknn.parameters import check_graph_parameters
 from manifoldknn.spanning import Edges
 from manifoldknn.tree import tree_edges
 
+_FARTHEST = -1e12
 _SIGMA_NEIGHBOR = 7
 _SIGMA_FACTOR = 0.75
 
@@ -225,7 +226,7 @@ def full_constrained_graph(
     """
     n = len(codes)
     log_weights = np.empty((n, n))
-    for part, distances in distance_blocks(X, np.arange(n), metric=metric):
+    for part, distances in distance_blocks(X, np.arange(n), metric=metric, resolution=sigma):
         log_weights[part] = gaussian_log_weights(distances, sigma)
     low, high, level = tree
     strengthened = log_weights[low, high]
@@ -242,9 +243,12 @@ def full_constrained_graph(
 
 
 def gaussian_log_weights(distances: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-    """Return log exp(-d²/2σ²)."""
+    """Return log exp(-d²/2σ²), not below -1e12: beyond a million σ all is equally far.
+
+    Larger numbers would leave no digits for the differences that the walk is made of.
+    """
     with np.errstate(over="ignore"):
-        return -0.5 * np.square(distances / sigma)
+        return np.maximum(-0.5 * np.square(distances / sigma), _FARTHEST)
 
 
 def log_strengthening(

@@ -19,16 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
-from sklearn.neighbors import VALID_METRICS, NearestNeighbors
+from sklearn.neighbors import NearestNeighbors
 
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
-# Metrics that need a further argument, or no coordinates at all.
-_UNSUPPORTED = frozenset(
-    {"precomputed", "mahalanobis", "seuclidean", "wminkowski", "nan_euclidean", "haversine"}
-)
-_TREE_DIMENSIONS = 15  # above this, kd-trees visit nearly every leaf and brute force wins
+_MANHATTAN = frozenset({"manhattan", "l1", "cityblock"})
+_TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # others break the triangle inequality
+_SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
+METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
+_TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
 _SPARE = 4  # extra candidates, so that rounding in the search cannot lose a true neighbour
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
+_BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
 
 
@@ -65,14 +66,12 @@ def check_metric(metric: Any, *, is_sparse: bool) -> None:
                 "'euclidean' or 'cosine', or pass a dense X."
             )
         return
-    known = set(VALID_METRICS["brute"]) | set(VALID_METRICS["ball_tree"]) | EUCLIDEAN
-    offered = sorted(name for name in known if isinstance(name, str) and name not in _UNSUPPORTED)
-    if not isinstance(metric, str) or metric not in offered:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise ValueError(
-            f"metric={metric!r} is not one of the metrics offered: {', '.join(offered)}, "
+            f"metric={metric!r} is not one of the metrics offered: {', '.join(sorted(METRICS))}, "
             "or a callable of two rows."
         )
-    if is_sparse and metric not in EUCLIDEAN | {"cosine", "manhattan", "l1", "cityblock"}:
+    if is_sparse and metric not in _SPARSE_METRICS:
         raise ValueError(
             f"metric={metric!r} is not available for sparse X; use 'euclidean', 'cosine' or "
             "'manhattan', or pass a dense X."
@@ -124,8 +123,12 @@ def sorted_neighbors(
     indices, distances : ndarray of shape (n_rows, n_neighbors)
         The nearest, in order.
     """
-    order = np.lexsort((indices, distances), axis=1)[:, :n_neighbors]
-    return np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
+    order = np.argsort(distances, axis=1)
+    nearest = np.take_along_axis(distances, order, axis=1)
+    tied = np.flatnonzero((nearest[:, 1:] == nearest[:, :-1]).any(axis=1))
+    order[tied] = np.lexsort((indices[tied], distances[tied]), axis=1)
+    order = order[:, :n_neighbors]
+    return np.take_along_axis(indices, order, axis=1), nearest[:, :n_neighbors]
 
 
 class ExactIndex(NeighborIndex):
@@ -160,16 +163,13 @@ class ExactIndex(NeighborIndex):
         self.n_jobs = n_jobs
         self._euclidean = metric in EUCLIDEAN if isinstance(metric, str) else False
         self._center: NDArray[Any] | None = None
-        algorithm = "auto"
         searched = X
-        if sparse.issparse(X):
-            algorithm = "brute"
-        elif self._euclidean:
-            algorithm = "kd_tree" if X.shape[1] <= _TREE_DIMENSIONS else "brute"
-            if algorithm == "brute":
-                # Far from the origin the expanded square cancels; near it, it does not.
-                self._center = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-                searched = X - self._center
+        tree = isinstance(metric, str) and metric in _TREE_METRICS and not sparse.issparse(X)
+        algorithm = "kd_tree" if tree and X.shape[1] <= _TREE_DIMENSIONS else "brute"
+        if self._euclidean and algorithm == "brute" and not sparse.issparse(X):
+            # Far from the origin the expanded square cancels; near it, it does not.
+            self._center = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+            searched = X - self._center
         # Trees run in one thread unless told otherwise; brute force takes all cores by itself.
         jobs = -1 if n_jobs is None and X.shape[0] > _PARALLEL_ROWS else n_jobs
         self._search = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
@@ -270,7 +270,7 @@ def _row_norms(difference: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def distance_blocks(
-    X: Any, rows: NDArray[np.intp], *, metric: Any
+    X: Any, rows: NDArray[np.intp], *, metric: Any, resolution: float = 0.0
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
     """Yield ``(some of rows, their distances to every sample)``, block by block.
 
@@ -282,8 +282,10 @@ def distance_blocks(
         Rows whose distances are wanted.
     metric : str or callable
         Distance between two rows. Euclidean distances come from matrix
-        products on centred data: fast, with an absolute error of about
-        1e-15 times the largest squared norm.
+        products on centred data: fast, with squares that are wrong by about 1e-15 of
+        the largest squared norm.
+    resolution : float, default=0
+        Distances that matter. Where products would blur them, differences are taken.
 
     Yields
     ------
@@ -296,6 +298,9 @@ def distance_blocks(
     if euclidean and not sparse.issparse(X):
         X = X - X.mean(axis=0, dtype=np.float64)
     name = "euclidean" if euclidean else metric
+    if euclidean and resolution and not sparse.issparse(X):
+        largest = float(np.square(X, dtype=np.float64).sum(axis=1).max())
+        name = "minkowski" if largest > _BLURRED * resolution**2 else name
     step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[0])))
     for start in range(0, len(rows), step):
         part = rows[start : start + step]

@@ -29,9 +29,9 @@ from manifoldknn.normalized import LOG_CUT, NormalizedGraph, run_starts
 
 logger = logging.getLogger(__name__)
 
-_FIRST_STEP = 1e-2  # relative residual of a level's first correction, as a share of tol
-_STEP = 1e-1  # relative residual of further corrections
-_SMALLEST_STEP = 1e-5  # what single precision can do
+_FIRST_GOAL = 1e-3  # relative residual at which a level is looked at first, as a share of tol
+_FURTHER = 1e-1  # how much smaller it becomes before each further look
+_SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 
@@ -186,10 +186,6 @@ class _Levels:
         if not converged or not accurate.any():
             self.converged = False  # nothing better can be had: take it and say so
             accurate[:] = True
-        logger.debug(
-            "%d rows, %d columns: %d rows final",
-            len(rows), len(job.cols), accurate.all(axis=1).sum(),
-        )  # fmt: skip
         left = []
         for group in _column_groups(accurate):
             final = accurate[:, group].all(axis=1)
@@ -218,14 +214,19 @@ class _Levels:
         norms = np.maximum(np.linalg.norm(rhs, axis=0), np.finfo(float).tiny)
         going = np.flatnonzero(rhs.any(axis=0))
         relative = np.full(len(norms), np.inf)
-        spent, step = 0, max(self.tol * _FIRST_STEP, _SMALLEST_STEP)
+        spent, ahead = 0, self.tol * _FIRST_GOAL
         while True:
+            step = max(ahead, _SMALLEST_STEP)
             correction, n_iter, converged = matrix.correction(
                 residual[:, going], alpha=self.alpha, tol=step, max_iter=self.max_iter - spent
             )
-            spent, step = spent + n_iter, _STEP
+            spent += n_iter
             x[:, going] += correction
             residual[:, going] = matrix.residual(rhs[:, going], x[:, going], self.alpha)
+            if step > ahead and converged and not matrix.exact:
+                ahead /= step
+                continue
+            ahead = _FURTHER
             with np.errstate(divide="ignore"):
                 log_x = np.log(np.maximum(x, 0.0)) + scale[parts]
             log_error = matrix.log_error(residual, parts, self.alpha) + scale[parts]
@@ -239,6 +240,10 @@ class _Levels:
             going = np.flatnonzero(~accurate.all(axis=0) & (relative < 0.5 * before))
             enough = accurate.all(axis=1).mean() >= _ENOUGH
             deep = accurate.any() and (relative <= self.tol * _LEVEL_RANGE).all()
+            logger.debug(
+                "%d rows, %d columns, %d iterations: residual %.1e, %.1f %% of rows accurate",
+                len(rows), len(cols), spent, relative.max(), 100 * accurate.all(axis=1).mean(),
+            )  # fmt: skip
             if matrix.exact or not converged or not going.size or enough or deep:
                 break
         self.n_iter += spent

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import validate_data
 
 # Squared distances must stay inside float64.
 _LARGEST = 1e100
@@ -32,13 +32,18 @@ def check_samples(estimator: Any, X: Any, y: Any) -> Any:
     ndarray or CSR matrix of shape (n_samples, n_features)
         The same object if nothing had to change.
     """
-    X = validate_data(estimator, X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2)
+    X = _validated(estimator, X, ensure_min_samples=2)
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass "
             "one entry per row of X, -1 (or None) where a row is unlabelled."
         )
-    check_consistent_length(X, y)
+    n_labels = len(y) if hasattr(y, "__len__") else X.shape[0]
+    if n_labels != X.shape[0]:
+        raise ValueError(
+            f"X and y have inconsistent numbers of samples: {X.shape[0]} rows and {n_labels} "
+            "labels. Pass one entry of y per row of X, -1 (or None) where a row is unlabelled."
+        )
     X = _as_float(X)
     _check_spread(X)
     return X
@@ -61,16 +66,26 @@ def check_new_samples(estimator: Any, X: Any, fitted: Any) -> Any:
     ndarray or CSR matrix
         Dense or sparse, and of the dtype, as `fitted`.
     """
-    X = validate_data(estimator, X, accept_sparse="csr", dtype="numeric", reset=False)
+    X = _validated(estimator, X, reset=False)
     X = _as_float(X)
     if sparse.issparse(fitted):
         X = X if sparse.issparse(X) else sparse.csr_array(X)
     elif sparse.issparse(X):
         X = X.toarray()
     values = X.data if sparse.issparse(X) else X
-    if values.size and np.abs(values).max() > min(_LARGEST, np.finfo(fitted.dtype).max):
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > min(_LARGEST, float(np.finfo(fitted.dtype).max)):
         raise ValueError("X has values too large to measure distances with: rescale the features.")
     return X.astype(fitted.dtype, copy=False)
+
+
+def _validated(estimator: Any, X: Any, **options: Any) -> Any:
+    try:
+        return validate_data(estimator, X, accept_sparse="csr", dtype="numeric", **options)
+    except ValueError as error:
+        if "infinity" not in str(error):
+            raise
+        raise ValueError(f"{error} Remove or replace these rows or values.") from None
 
 
 def _as_float(X: Any) -> Any:

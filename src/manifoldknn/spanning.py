@@ -47,8 +47,11 @@ def in_spanning_forest(
     Cost O(m log m) for m edges. Lengths are replaced by their ranks: scipy
     reads a length of 0 as "no edge", and ranks leave no ties.
     """
+    order = np.argsort(length)
+    if (np.diff(length[order]) == 0).any():  # only then the slower sort is needed
+        order = np.argsort(length, kind="stable")
     rank = np.empty(len(low))
-    rank[np.argsort(length, kind="stable")] = np.arange(1, len(low) + 1)
+    rank[order] = np.arange(1, len(low) + 1)
     graph = sparse.csr_array((rank, (low, high)), shape=(n_samples, n_samples))
     chosen = csgraph.minimum_spanning_tree(graph)
     kept = np.zeros(len(low) + 1, dtype=bool)

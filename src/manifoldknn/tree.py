@@ -79,11 +79,26 @@ def _levels(
         child = neighbors[node].ravel()
         parent = np.repeat(node, k)
         pair = np.repeat(tree, k) * n + child
-        new = ~np.isin(pair, standing, kind="sort")
+        new = ~_contains(standing, pair)
         child, parent, pair = child[new], parent[new], pair[new]
         key = np.minimum(parent, child) * n + np.maximum(parent, child)
-        found.append((r, np.unique(key)))
-        level = np.unique(pair)
-        standing = np.union1d(standing, level)
+        found.append((r, _distinct(key)))
+        level = _distinct(pair)
+        standing = np.sort(np.concatenate([standing, level]))
         tree, node = level // n, level % n
+    return found
+
+
+def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the distinct numbers, sorted; much quicker than np.unique on integers."""
+    numbers = np.sort(numbers)
+    first = np.ones(len(numbers), dtype=bool)
+    first[1:] = numbers[1:] != numbers[:-1]
+    return numbers[first]
+
+
+def _contains(ordered: NDArray[np.intp], numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Tell which numbers stand in an ordered array."""
+    at = np.minimum(np.searchsorted(ordered, numbers), len(ordered) - 1)
+    found: NDArray[np.bool_] = ordered[at] == numbers
     return found

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from manifoldknn import factor
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.progress import countdown
 from manifoldknn.walk import class_columns, log_class_weights, log_label_weights
 
 _BLOCK = 16  # label columns at a time: a cache line of single-precision numbers per row
@@ -221,11 +222,12 @@ def _by_iteration(
         return _Selection.of(found.log_values, block, n_kept), found.n_iter, found.converged
 
     chosen = None
-    for selection, iterations, success in _in_threads(solve, blocks, n_jobs):
+    results = _in_threads(solve, blocks, n_jobs)
+    for selection, iterations, success in countdown(results, len(blocks), "blocks of labels"):
         n_iter, converged = n_iter + iterations, converged and success
         chosen = selection if chosen is None else chosen.merged(selection, n_kept)
     assert chosen is not None  # there is at least one labelled sample
-    return _relative(chosen.logs, chosen.voters), n_iter, converged
+    return _relative(chosen.values, chosen.voters), n_iter, converged
 
 
 def _by_factorization(
@@ -241,47 +243,73 @@ def _by_factorization(
     walk = factor.FactorizedWalk(graph, alpha, dtype)
     blocks = np.array_split(np.arange(len(labeled)), -(-len(labeled) // _FACTOR_BLOCK))
 
+    least = np.zeros((graph.n_samples, 1), dtype=dtype)  # weights below it are out of the race
+
     def solve(block: NDArray[np.intp]) -> _Selection:
-        selection = _Selection.of(walk.weights(labeled[block]), block, n_kept)
-        with np.errstate(divide="ignore"):
-            return _Selection(np.log(selection.logs.astype(np.float64)), selection.voters)
+        weights = walk.weights(labeled[block])
+        return _Selection.of(weights, block, n_kept, least)
 
     chosen = None
-    for selection in _in_threads(solve, blocks, n_jobs):
+    results = _in_threads(solve, blocks, n_jobs)
+    for selection in countdown(results, len(blocks), "blocks of labels"):
         chosen = selection if chosen is None else chosen.merged(selection, n_kept)
+        if chosen.values.shape[1] == n_kept:
+            least[:, 0] = np.maximum(chosen.values.min(axis=1), 0.0)
     assert chosen is not None  # there are hundreds of labelled samples
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(chosen.values, 0.0), dtype=np.float64)
     smallest = 0.5 * np.log(np.finfo(dtype).tiny)
-    lost = chosen.logs.max(axis=1) < smallest
+    lost = logs.max(axis=1) < smallest
     if lost.any() and (lost & graph.reached(labeled)).any():
         return None
-    return _relative(chosen.logs, chosen.voters)
+    return _relative(logs, chosen.voters)
 
 
 @dataclass(frozen=True)
 class _Selection:
-    """The heaviest voters of every row so far, in no order."""
+    """The heaviest voters of every row so far, in no order; -inf where there are fewer."""
 
-    logs: NDArray[Any]
+    values: NDArray[Any]
     voters: NDArray[np.int32]
 
     @classmethod
-    def of(cls, values: NDArray[Any], block: NDArray[np.intp], n_kept: int) -> _Selection:
-        """Select among the columns of one block."""
-        numbers = np.broadcast_to(block.astype(np.int32), values.shape)
+    def of(
+        cls,
+        values: NDArray[Any],
+        block: NDArray[np.intp],
+        n_kept: int,
+        least: NDArray[Any] | None = None,
+    ) -> _Selection:
+        """Select among the columns of one block, of which only those above `least` matter."""
+        numbers = block.astype(np.int32)
         if values.shape[1] <= n_kept:
-            return cls(values, numbers)
+            return cls(values, np.broadcast_to(numbers, values.shape))
+        if least is not None and least.any():
+            # Few are left, and looking at all is much cheaper than sorting all.
+            row, column = np.nonzero(values > least)
+            value = values[row, column]
+            order = np.lexsort((-value, row))
+            row, column, value = row[order], column[order], value[order]
+            rank = np.arange(len(row)) - np.searchsorted(row, row)
+            top = rank < n_kept
+            shape = (len(values), int(rank[top].max(initial=0)) + 1)
+            out = cls(np.full(shape, -np.inf, dtype=values.dtype), np.zeros(shape, dtype=np.int32))
+            out.values[row[top], rank[top]] = value[top]
+            out.voters[row[top], rank[top]] = numbers[column[top]]
+            return out
         heaviest = np.argpartition(values, -n_kept, axis=1)[:, -n_kept:]
-        return cls(np.take_along_axis(values, heaviest, axis=1), block.astype(np.int32)[heaviest])
+        return cls(np.take_along_axis(values, heaviest, axis=1), numbers[heaviest])
 
     def merged(self, other: _Selection, n_kept: int) -> _Selection:
         """Select among two selections."""
-        logs = np.hstack([self.logs, other.logs])
+        values = np.hstack([self.values, other.values])
         voters = np.hstack([self.voters, other.voters])
-        if logs.shape[1] <= n_kept:
-            return _Selection(logs, voters)
-        heaviest = np.argpartition(logs, -n_kept, axis=1)[:, -n_kept:]
+        if values.shape[1] <= n_kept:
+            return _Selection(values, voters)
+        heaviest = np.argpartition(values, -n_kept, axis=1)[:, -n_kept:]
         return _Selection(
-            np.take_along_axis(logs, heaviest, axis=1), np.take_along_axis(voters, heaviest, axis=1)
+            np.take_along_axis(values, heaviest, axis=1),
+            np.take_along_axis(voters, heaviest, axis=1),
         )
 
 

@@ -1,0 +1,119 @@
+"""Telling what a long fit is doing: log lines, time left, scikit-learn's callbacks."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "Stages", "countdown", "spoken", "with_callbacks"]
+
+logger = logging.getLogger("manifoldknn")
+
+_BETWEEN_LINES = 2.0  # seconds
+
+
+@contextmanager
+def spoken(verbose: int) -> Iterator[None]:
+    """Let the package's log lines appear on standard error inside the block.
+
+    Parameters
+    ----------
+    verbose : int
+        0: nothing changes. 1: stages and time left. 2 and more: every step of the walk.
+    """
+    if not verbose:
+        yield
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("[manifoldknn] %(message)s"))
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class Stages:
+    """The stages of a fit, as log lines and as tasks of scikit-learn's callbacks.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that is fitted.
+    n_stages : int
+        How many stages there will be.
+    X, y : object
+        Handed to callbacks.
+    """
+
+    def __init__(self, estimator: Any, n_stages: int, X: Any, y: Any) -> None:
+        self._estimator, self._data = estimator, {"X": X, "y": y}
+        self._root = None
+        if hasattr(estimator, "_init_callback_context"):
+            self._root = estimator._init_callback_context(max_subtasks=n_stages)
+            self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Run a stage and tell how long it took."""
+        start = time.perf_counter()
+        task = None
+        if self._root is not None:
+            task = self._root.subcontext(task_name=name)
+            task.call_on_fit_task_begin(estimator=self._estimator, **self._data)
+        logger.info("%s ...", name)
+        yield
+        logger.info("%s: %.1f s", name, time.perf_counter() - start)
+        if task is not None:
+            task.call_on_fit_task_end(estimator=self._estimator, **self._data)
+
+    def end(self) -> None:
+        """Tell callbacks that the fit is over."""
+        if self._root is not None:
+            self._root.call_on_fit_task_end(estimator=self._estimator, **self._data)
+
+
+def countdown(items: Iterator[Any], total: int, what: str) -> Iterator[Any]:
+    """Yield items, telling every two seconds how many are done and how long is left.
+
+    Parameters
+    ----------
+    items : iterator
+        What is worked through.
+    total : int
+        How many there are.
+    what : str
+        Their name, in the plural.
+
+    Yields
+    ------
+    object
+        The items.
+    """
+    start = told = time.perf_counter()
+    for done, item in enumerate(items, 1):
+        yield item
+        now = time.perf_counter()
+        if now - told > _BETWEEN_LINES and done < total:
+            told = now
+            left = (now - start) / done * (total - done)
+            logger.info("%d of %d %s, about %.0f s left", done, total, what, left)

@@ -1,0 +1,92 @@
+import logging
+import re
+import time
+
+import numpy as np
+import pytest
+
+import manifoldknn.progress as progress
+from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.progress import countdown, spoken
+
+
+def blobs(n=200):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4)) + 3 * np.eye(2, 4)[np.arange(n) % 2]
+    y = np.full(n, -1)
+    y[:40] = np.arange(40) % 2
+    return X, y
+
+
+def test_silent_by_default(capfd):
+    ManifoldKNNClassifier().fit(*blobs())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_stages_are_told(capfd):
+    ManifoldKNNClassifier(verbose=1).fit(*blobs())
+    out, err = capfd.readouterr()
+    assert out == ""
+    for stage in ("neighbours", "graph", "walk", "vote"):
+        assert re.search(rf"^\[manifoldknn\] {stage} \.\.\.$", err, re.MULTILINE)
+        assert re.search(rf"^\[manifoldknn\] {stage}: \d+\.\d s$", err, re.MULTILINE)
+    assert "residual" not in err
+
+
+def test_every_step_of_the_walk_on_request(capfd):
+    ManifoldKNNClassifier(verbose=2).fit(*blobs())
+    pattern = (
+        r"200 rows, \d+ columns, \d+ iterations: residual \d\.\de-\d+, [\d.]+ % of rows accurate"
+    )
+    assert re.search(pattern, capfd.readouterr().err)
+
+
+def test_logging_is_left_as_it_was():
+    before = list(progress.logger.handlers), progress.logger.level
+    with pytest.raises(ValueError, match="alpha"):
+        ManifoldKNNClassifier(verbose=2, alpha=2).fit(*blobs())
+    assert (list(progress.logger.handlers), progress.logger.level) == before
+
+
+def test_countdown_says_how_long_is_left(monkeypatch, caplog):
+    monkeypatch.setattr(progress, "_BETWEEN_LINES", 0.0)
+    with caplog.at_level(logging.INFO, logger="manifoldknn"):
+        for _ in countdown(iter(range(4)), 4, "blocks"):
+            time.sleep(0.01)
+    assert [m.split(",")[0] for m in caplog.messages] == [
+        "1 of 4 blocks", "2 of 4 blocks", "3 of 4 blocks",
+    ]  # fmt: skip
+    assert all(re.search(r"about \d+ s left$", m) for m in caplog.messages)
+
+
+def test_spoken_restores_even_after_an_error():
+    before = list(progress.logger.handlers)
+    with pytest.raises(RuntimeError), spoken(1):
+        raise RuntimeError
+    assert progress.logger.handlers == before
+
+
+def test_scikit_learn_callbacks():
+    callbacks = pytest.importorskip("sklearn.callback")
+    seen = []
+
+    class Recorder:
+        def setup(self, estimator, context):
+            seen.append("setup")
+
+        def on_fit_task_begin(self, estimator, context):
+            seen.append(("begin", context.task_name))
+
+        def on_fit_task_end(self, estimator, context):
+            seen.append(("end", context.task_name))
+
+        def teardown(self, estimator, context):
+            seen.append("teardown")
+
+    assert isinstance(Recorder(), callbacks.FitCallback)
+    clf = ManifoldKNNClassifier().set_callbacks(Recorder())
+    clf.fit(*blobs())
+    stages = [("begin", "fit")]
+    for name in ("neighbours", "graph", "walk", "vote"):
+        stages += [("begin", name), ("end", name)]
+    assert seen == ["setup", *stages, ("end", "fit"), "teardown"]
