@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse import csgraph
 
+import manifoldknn.spanning as spanning
 import oracles
 from manifoldknn.spanning import in_spanning_forest, joining_edges
 
@@ -20,10 +21,16 @@ def test_forest_equals_kruskal(n, share, seed):
     rng = np.random.default_rng(seed)
     length = rng.integers(0, 4, (n, n)).astype(float)
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < share]
+    pairs = pairs or [(0, 1)]
     low = np.array([p[0] for p in pairs], dtype=np.intp)
     high = np.array([p[1] for p in pairs], dtype=np.intp)
-    kept = in_spanning_forest(low, high, length[low, high], n)
-    assert {p for p, k in zip(pairs, kept) if k} == kruskal(pairs, length, n)
+    for filtered_edges in (0, 10**6):
+        usual, spanning._FILTERED_EDGES = spanning._FILTERED_EDGES, filtered_edges
+        try:
+            kept = in_spanning_forest(low, high, length[low, high], n)
+        finally:
+            spanning._FILTERED_EDGES = usual
+        assert {p for p, k in zip(pairs, kept) if k} == kruskal(pairs, length, n)
 
 
 @settings(max_examples=80, deadline=None)

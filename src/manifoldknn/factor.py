@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
 from manifoldknn.graph import ConstrainedGraph
@@ -30,6 +30,7 @@ from manifoldknn.graph import ConstrainedGraph
 _MOST_ROWS = 25_000  # beyond, factors of high-dimensional data grow out of hand
 _LEAST_SHARE = 0.02  # of rows labelled; below, conjugate gradients are as quick
 _LEAST_LABELS = 200
+_STEM = 500  # rows at the top of the elimination tree that are solved as a dense block
 _LOG_RANGE = 200.0  # of degrees, within which nothing underflows
 
 
@@ -145,14 +146,25 @@ class _SortedFactor:
         # Row i of the matrix stands at position perm_r[i] of the factor.
         self._position = place[lu.perm_r]
         sorted_upper = sparse.csr_array(sorted_lower.T)
-        slices = [slice(a, b) for a, b in pairwise(bounds)]
+        # The top of the tree is a long thin stem: its rows are solved together, as a dense block.
+        stem = int(np.argmax(n - bounds <= _STEM))
+        slices = [slice(a, b) for a, b in pairwise(bounds[: stem + 1])]
+        self._stem = slice(bounds[stem], n)
+        inverse = sorted_lower[self._stem, self._stem].toarray()
+        inverse[np.diag_indices_from(inverse)] = 1.0
+        self._stem_inverse = linalg.solve_triangular(
+            inverse, np.eye(len(inverse)), lower=True, unit_diagonal=True
+        )
+        self._to_stem = sorted_lower[self._stem, : self._stem.start]
         self._forward = [(s, sorted_lower[s]) for s in slices[1:]]
-        self._backward = [(s, sorted_upper[s]) for s in slices[-2::-1]]
+        self._backward = [(s, sorted_upper[s]) for s in slices[::-1]]
 
     def in_precision(self, dtype: np.dtype[Any]) -> _SortedFactor:
         """Return the same factor with entries of another type."""
         other = copy(self)
         other._diagonal = self._diagonal.astype(dtype)
+        other._stem_inverse = self._stem_inverse.astype(dtype)
+        other._to_stem = self._to_stem.astype(dtype)
         other._forward = [(rows, block.astype(dtype)) for rows, block in self._forward]
         other._backward = [(rows, block.astype(dtype)) for rows, block in self._backward]
         return other
@@ -172,7 +184,11 @@ class _SortedFactor:
     def _solve(self, x: NDArray[Any]) -> NDArray[Any]:
         for rows, block in self._forward:
             x[rows] -= block @ x
+        stem = self._stem
+        x[stem] -= self._to_stem @ x[: stem.start]
+        x[stem] = self._stem_inverse @ x[stem]
         x /= self._diagonal
+        x[stem] = self._stem_inverse.T @ x[stem]
         for rows, block in self._backward:
             x[rows] -= block @ x
         return x[self._position]

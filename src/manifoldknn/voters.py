@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from manifoldknn import factor
 from manifoldknn.graph import ConstrainedGraph
@@ -25,6 +26,7 @@ from manifoldknn.walk import class_columns, log_class_weights, log_label_weights
 
 _BLOCK = 16  # label columns at a time: a cache line of single-precision numbers per row
 _FACTOR_BLOCK = 512  # with a factorisation, where columns are cheap
+_ROUGH = 0.1  # accuracy of what only tells the scale of a row
 _SINGLE_TOL = 1e-5  # accuracy that single precision can give if nothing cancels
 # A new row's voters are found among those kept by its neighbours: keep more than vote.
 _ALL_KEPT = 32
@@ -210,9 +212,9 @@ def _by_iteration(
     reference, n_iter, converged = None, 0, True
     if len(blocks) > 1:
         one_class = np.zeros(n_labeled, dtype=np.intp)
-        total = class_columns(normalized, labeled, one_class, 1, alpha, tol, max_iter)
+        total = class_columns(normalized, labeled, one_class, 1, alpha, _ROUGH, max_iter)
         # The largest entry of a row is no less than the mean; views in their order.
-        reference = total.log_values.T[::-1] - np.log(n_labeled)
+        reference = total.log_values.T[::-1] - np.log(n_labeled) + np.log1p(-_ROUGH)
         n_iter, converged = total.n_iter, total.converged
 
     def solve(block: NDArray[np.intp]) -> tuple[_Selection, int, bool]:
@@ -319,7 +321,8 @@ def _in_threads(work: Callable[[Any], Any], items: list[Any], n_jobs: int | None
     if threads == 1:
         yield from map(work, items)
         return
-    with ThreadPoolExecutor(threads) as pool:
+    # Threads of our own and threads of the matrix library would get in each other's way.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[Any]] = deque()
         for item in items:
             pending.append(pool.submit(work, item))
