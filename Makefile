@@ -20,7 +20,7 @@ pip_install := -m pip install -qq
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-oldest bench bench-quick lint format clean
+.PHONY: help demo test test-quick test-oldest bench bench-quick lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -28,11 +28,11 @@ help: ## list the targets
 demo: .venv/.for-demo ## run the demonstration
 	$(python) examples/demo.py
 
-test: .venv/.for-test ## run every test that is not marked slow
-	$(python) -m pytest -m "not slow" $(ARGS)
+test: .venv/.for-test ## run every test
+	$(python) -m pytest $(ARGS)
 
-test-slow: .venv/.for-test ## run the tests marked slow: minutes rather than seconds
-	$(python) -m pytest -m "slow" $(ARGS)
+test-quick: .venv/.for-test ## run the tests that are not marked slow
+	$(python) -m pytest -m "not slow" $(ARGS)
 
 test-oldest: .venv-oldest/.for-test ## run the tests with the oldest dependencies allowed
 	$(python_oldest) -m pytest -m "not slow" $(ARGS)

@@ -32,7 +32,8 @@ def problems(draw, max_samples=60, ties=True, min_classes=1):
     if np.ptp(X) == 0:
         X[0] += 1.0
     n_classes = draw(st.integers(min_classes, 4))
-    n_labeled = draw(st.integers(n_classes, max(n_classes, min(n, 12))))
+    most = draw(st.sampled_from([12, 40]))  # more than a block of label columns
+    n_labeled = draw(st.integers(n_classes, max(n_classes, min(n, most))))
     y = np.full(n, -1)
     rows = rng.choice(n, n_labeled, replace=False)
     # The first of each class, then classes of any size.

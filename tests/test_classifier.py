@@ -23,7 +23,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import manifoldknn.classifier as classifier_module
 import oracles
-from manifoldknn import ManifoldKNNClassifier, constrained_graph
+from manifoldknn import ManifoldKNNClassifier, constrained_graph, simplex_weights
 from manifoldknn.exceptions import (
     EverythingLabeledWarning,
     GraphSizeWarning,
@@ -538,7 +538,7 @@ def test_everything_labelled_keeps_the_labels_with_a_warning(graph):
 @pytest.mark.parametrize("graph_neighbors", [90, 10**6])
 def test_more_graph_neighbors_than_rows(graph, graph_neighbors):
     clf = ManifoldKNNClassifier(graph=graph, graph_neighbors=graph_neighbors)
-    with pytest.warns(GraphSizeWarning, match="only 89 others: using 89. Lower graph_neighbors"):
+    with pytest.warns(GraphSizeWarning, match="only 90 rows: using 89. Lower graph_neighbors"):
         clf.fit(PLAIN_X, PLAIN_Y)
     fewer = clone(clf).set_params(graph_neighbors=89).fit(PLAIN_X, PLAIN_Y)
     np.testing.assert_array_equal(clf.label_distributions_, fewer.label_distributions_)
@@ -1055,13 +1055,56 @@ def test_cosine_ignores_the_length_of_rows():
     )
 
 
-@pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.UnreachedWarning")
-def test_too_few_iterations():
+@pytest.mark.parametrize("on_unreached", ["nearest", "abstain", "raise"])
+def test_too_few_iterations(on_unreached):
+    """Rows that an unfinished walk did not get to are no islands."""
     X, y, _ = clouds()
-    with pytest.warns(ConvergenceWarning, match=r"tol=0.01 within max_iter=1 .*raise max_iter"):
-        clf = ManifoldKNNClassifier(max_iter=1, tol=0.01).fit(X, y)
+    clf = ManifoldKNNClassifier(max_iter=1, tol=0.01, on_unreached=on_unreached)
+    with pytest.warns(
+        ConvergenceWarning, match=r"tol=0.01 \(max_iter=1\): raise tol, raise max_iter"
+    ):
+        clf.fit(X, y)
+    assert not clf.unreached_.any()
     assert np.isfinite(clf.label_distributions_).all()
     assert set(clf.transduction_.tolist()) <= {0, 1, 2}
+
+
+def test_an_outlier_among_many_labels():
+    """Degrees over a range that single precision does not hold, on the factorised path."""
+    rng = np.random.default_rng(0)
+    X = rng.random((600, 2))
+    y = np.full(601, -1)
+    y[:300] = X[:300, 0] > 0.5
+    sigma = ManifoldKNNClassifier().fit(X, y[:-1]).sigma_
+    rightmost = X[X[:, 0].argmax()]
+    for reach in (20, 60, 100, 172, 185, 195, 300, 1000):
+        outlier = rightmost + sigma * np.sqrt(2 * reach) * np.array([1.0, 0.0])
+        clf = ManifoldKNNClassifier(sigma=sigma).fit(np.vstack([X, outlier]), y)
+        assert clf.transduction_[-1] == 1
+        exact = ManifoldKNNClassifier(sigma=sigma, tol=1e-7).fit(np.vstack([X, outlier]), y)
+        np.testing.assert_allclose(clf.label_distributions_, exact.label_distributions_, atol=5e-3)
+        assert np.isfinite(clf.kneighbors()[0]).all()
+
+
+def test_new_rows_with_many_labels_equal_the_literal_combination():
+    """Nothing may be cut off: must-links make the weights of a class nearly equal."""
+    rng = np.random.default_rng(1)
+    X = rng.random((400, 2))
+    y = np.full(400, -1)
+    y[:120] = (X[:120, 0] + 0.2 * rng.random(120) > 0.6).astype(int)
+    Q = rng.random((60, 2))
+    clf = ManifoldKNNClassifier(tol=1e-7, n_neighbors=5).fit(X, y)
+    W = constrained_graph(X, y, sigma=clf.sigma_).toarray()
+    weights = oracles.walk_weights(W, 0.99)[:, :120]
+    lists = np.argsort(((Q[:, None] - X[None]) ** 2).sum(axis=2), axis=1)[:, :10]
+    z = simplex_weights(Q, X[lists])
+    combined = np.einsum("qk,qkl->ql", z, weights[lists])
+    found = clf.kneighbors(Q)[0]
+    np.testing.assert_allclose(found, -np.sort(-combined, axis=1)[:, :5], rtol=1e-4)
+    shares, labels = oracles.vote(combined, y[:120], 5, 2)
+    clear = np.abs(shares[:, 0] - 0.5) > 1e-3
+    assert clear.sum() > 50
+    assert (clf.predict(Q)[clear] == labels[clear]).all()
 
 
 @any_problem

@@ -55,7 +55,7 @@ def test_the_estimate_covers_the_peak_without_crying_wolf(n, d, per_class, graph
 
 def test_growth():
     """Linear in rows; the full graph is quadratic; labels stop to matter beyond a block."""
-    small, large = (estimate_memory(n, 100, 50) - estimate_memory(0, 100, 50) for n in (1e5, 1e6))
+    small, large = (estimate_memory(n, 100, 50) - memory._BASE for n in (10**6, 10**7))
     assert large == pytest.approx(10 * small)
     dense = estimate_memory(20_000, 10, 50, graph="full")
     assert dense > 4 * 8 * 20_000**2

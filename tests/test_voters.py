@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 import manifoldknn.voters as voters_module
 from manifoldknn.graph import build_graph
 from manifoldknn.neighbors import ExactIndex
-from manifoldknn.voters import label_walk, nearest_labeled
+from manifoldknn.voters import kept_per_row, label_walk, nearest_labeled
 from strategies import built_graph, problems
 
 
@@ -74,8 +74,16 @@ def test_same_weights_for_any_number_of_threads():
     one, two, three = (
         label_walk(graph, np.arange(90), y[:90], n_jobs=jobs, **arguments) for jobs in (1, 2, 3)
     )
-    assert one.nearest.weights.shape == (400, 20)
+    assert one.nearest.weights.shape == (400, 90)
     for other in (two, three):
         assert (one.nearest.voters == other.nearest.voters).all()
         assert (one.nearest.weights == other.nearest.weights).all()
         assert (one.nearest.log_scale == other.nearest.log_scale).all()
+
+
+def test_all_weights_are_kept_where_they_fit():
+    assert kept_per_row(1000, 500, 5) == 500
+    assert kept_per_row(70_000, 100, 5) == 100
+    assert kept_per_row(581_012, 700, 5) == 20
+    assert kept_per_row(581_012, 700, 30) == 120
+    assert kept_per_row(10**7, 3, 5) == 3

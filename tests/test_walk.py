@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 from manifoldknn import constrained_graph, tired_random_walk, walk_weights
@@ -81,6 +82,8 @@ def test_class_sums_equal_sums_over_samples(problem, graph):
         (np.array([[0.0, np.nan], [np.nan, 0.0]]), 0.9, "finite, nonnegative"),
         (sparse.csr_array(np.array([[0.0, 1.0], [2.0, 0.0]])), 0.9, "must be symmetric"),
         (np.eye(2), 1.0, "alpha=1.0 must"),
+        (np.eye(2), "x", "alpha='x' must"),
+        (np.zeros((0, 0)), 0.9, "square matrix"),
         (np.eye(2), 0.0, "alpha=0.0 must"),
     ],
 )
@@ -91,6 +94,29 @@ def test_bad_arguments(W, alpha, message):
         walk_weights(W, [0], alpha)
 
 
-def test_bad_labeled():
-    with pytest.raises(ValueError, match="labeled must hold row numbers from 0 to 1"):
-        walk_weights(np.ones((2, 2)), [2])
+@pytest.mark.parametrize("labeled", [[2], [-1], [0.5], [[0, 1]], [True]])
+def test_bad_labeled(labeled):
+    with pytest.raises(ValueError, match="labeled must hold row numbers from 0 to 1, or be a mask"):
+        walk_weights(np.ones((2, 2)), labeled)
+
+
+def test_a_mask_and_self_loops():
+    W = np.array([[1.0, 0.5, 0.0], [0.5, 0.0, 0.2], [0.0, 0.2, 2.0]])
+    expected = oracles.walk_weights(W, 0.9)[:, [0, 2]]
+    for matrix in (W, sparse.csr_array(W)):
+        for labeled in ([0, 2], np.array([True, False, True])):
+            np.testing.assert_allclose(
+                walk_weights(matrix, labeled, 0.9, tol=1e-9), expected, rtol=1e-7
+            )
+
+
+def test_an_unfinished_walk_is_told():
+    W = sparse.diags_array([np.ones(49), np.ones(49)], offsets=[-1, 1]).tocsr()
+    with pytest.warns(ConvergenceWarning, match="raise tol, raise max_iter=1"):
+        walk_weights(W, [0], max_iter=1)
+
+
+@pytest.mark.parametrize("tol", [0, -1, 1, "x"])
+def test_bad_tol(tol):
+    with pytest.raises(ValueError, match="strictly between 0 and 1, such as 1e-3"):
+        walk_weights(np.ones((2, 2)), [0], tol=tol)

@@ -81,14 +81,17 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         labelled sample, the unlabelled marker (with equal probabilities), or
         an error.
     class_prior : None, "labeled" or array-like of shape (n_classes,), default=None
-        Rescale class scores so that classes receive these shares of the
-        unlabelled rows (class-mass normalisation). "labeled" takes the shares of
-        the labelled rows; right only if those were drawn at random.
+        Class-mass normalisation: multiply the scores of class c by prior_c / mass_c,
+        mass_c being its share of all scores of the unlabelled rows. A vector holds
+        one positive number per class in the order of `classes_`. "labeled" takes the
+        shares of the labelled rows; right only if those were drawn at random.
     tol : float, default=1e-3
         Error allowed in a walk weight, relative to the largest weight of the
-        same row. The bound is checked for every row, however small its weights.
+        same row, however small that is. Conjugate gradients check it for every row;
+        where the graph is factorised (the full graph, and where many rows are
+        labelled) weights are accurate to rounding.
     max_iter : int, default=1000
-        Limit on conjugate-gradient iterations.
+        Limit on conjugate-gradient iterations per block of labels.
     n_jobs : int, optional
         Threads of the neighbour search and of the walk; all cores by default. The
         answer does not depend on it.
@@ -115,7 +118,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     unreached_ : ndarray of bool of shape (n_samples,)
         Rows that no labelled sample reaches.
     n_iter_ : int
-        Products with the graph that the walk needed.
+        Iterations of the walk, over all its blocks of labels; 1 where the graph was
+        factorised.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -232,6 +236,11 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             )
             count = candidate_count(self.graph, graph_neighbors, X.shape[0])
             neighbors = index.among_samples(count)
+            if not np.isfinite(neighbors.distances).all():
+                raise ValueError(
+                    f"metric={self.metric!r} gave distances that are not finite: check it, or "
+                    "rescale X."
+                )
         with stages.stage("graph"):
             sigma = automatic_sigma(neighbors) if self.sigma == "auto" else float(self.sigma)
             graph = build_graph(
@@ -280,8 +289,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         )
         if not walk.converged:
             warn_caller(
-                f"The walk did not reach tol={self.tol} within max_iter={self.max_iter} "
-                "iterations: raise max_iter or tol, or lower alpha.",
+                f"The walk did not reach tol={self.tol} (max_iter={self.max_iter}): raise tol, "
+                "raise max_iter or lower alpha. Until then some answers may be wrong.",
                 ConvergenceWarning,
             )
         return walk
@@ -332,7 +341,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             Walk weights w̄, largest first, k the smaller of `n_neighbors` and the
             number of labelled samples.
         indices : ndarray of shape (n_queries, k)
-            Rows of the fitted X.
+            Rows of the fitted X. Where all weights are 0 nobody voted: the row is
+            unreached.
         """
         check_is_fitted(self)
         per_sample = self._walk
@@ -369,10 +379,29 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         shares = self._shares(nearest)
         codes = winners(shares)
         unreached = np.isneginf(nearest.log_scale)
+        if nearest is self._walk.nearest and not self._walk.converged:
+            # The unfinished walk, warned about already, also leaves connected rows without weights.
+            starved = unreached & self._graph.reached(self.labeled_indices_)
+            self._ask_nearest(X, starved, shares, codes)
+            unreached &= ~starved
         if unreached.any():
-            # Rows that an unfinished walk left without weights have been warned about already.
-            self._resolve_unreached(X, unreached, shares, codes, told=not self._walk.converged)
+            self._resolve_unreached(X, unreached, shares, codes)
         return shares, codes, unreached
+
+    def _ask_nearest(
+        self,
+        X: Any,
+        rows: NDArray[np.bool_],
+        shares: NDArray[np.float64],
+        codes: NDArray[np.intp],
+    ) -> None:
+        """Answer some rows by their nearest labelled sample."""
+        if rows.any():
+            labeled = self.labeled_indices_
+            search = ExactIndex(self._index.X[labeled], metric=self.metric, n_jobs=self.n_jobs)
+            nearest = search.query(X[rows], 1).indices[:, 0]
+            codes[rows] = self._labels.codes[labeled[nearest]]
+            shares[rows] = np.eye(len(self.classes_))[codes[rows]]
 
     def _resolve_unreached(
         self,
@@ -380,29 +409,22 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         unreached: NDArray[np.bool_],
         shares: NDArray[np.float64],
         codes: NDArray[np.intp],
-        *,
-        told: bool,
     ) -> None:
         message = (
             f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
             f"(the first is row {np.argmax(unreached)})"
         )
         advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
-        if self.on_unreached == "raise" and not told:
+        if self.on_unreached == "raise":
             raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
         if self.on_unreached == "abstain":
             shares[unreached] = 1.0 / len(self.classes_)
             codes[unreached] = -1
             done = "they stay unlabelled"
         else:
-            labeled = self.labeled_indices_
-            search = ExactIndex(self._index.X[labeled], metric=self.metric, n_jobs=self.n_jobs)
-            found = search.query(X[unreached], 1).indices[:, 0]
-            codes[unreached] = self._labels.codes[labeled[found]]
-            shares[unreached] = np.eye(len(self.classes_))[codes[unreached]]
+            self._ask_nearest(X, unreached, shares, codes)
             done = "they got the class of the nearest labelled sample"
-        if not told:
-            warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
+        warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -413,7 +435,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         if self.graph_neighbors < n_samples:
             return self.graph_neighbors
         warn_caller(
-            f"graph_neighbors={self.graph_neighbors}, but a row has only {n_samples - 1} others: "
+            f"graph_neighbors={self.graph_neighbors}, but there are only {n_samples} rows: "
             f"using {n_samples - 1}. Lower graph_neighbors or add rows.",
             GraphSizeWarning,
         )
@@ -422,14 +444,15 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     def _warn_about_labels(self, classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
         if len(classes) == 1:
             warn_caller(
-                f"Only the class {classes[0]!r} is labelled, so every row will get it: label at "
+                f"Only the class {classes[0]} is labelled, so every row will get it: label at "
                 "least one row of another class.",
                 OneClassWarning,
             )
         if (codes >= 0).all():
             warn_caller(
-                "Every row is labelled, so there is nothing to infer: mark unlabelled rows with "
-                "-1 (None or '' among strings), or name your marker with unlabeled=.",
+                "Every row is labelled, so there is nothing to infer. The labels begin with "
+                f"{', '.join(map(str, classes[:5]))}: mark unlabelled rows with -1 (None or '' "
+                "among strings), or name your marker with unlabeled=.",
                 EverythingLabeledWarning,
             )
 

@@ -28,6 +28,7 @@ from manifoldknn.engines import check_neighbors, open_index
 from manifoldknn.labels import encode_labels
 from manifoldknn.neighbors import Neighbors, check_metric, distance_blocks
 from manifoldknn.parameters import check_graph_parameters
+from manifoldknn.samples import check_spread
 from manifoldknn.spanning import Edges
 from manifoldknn.tree import tree_edges
 
@@ -356,6 +357,7 @@ def constrained_graph(
     """
     check_graph_parameters(graph, graph_neighbors, sigma, tree_depth, theta)
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2)
+    check_spread(X)
     check_metric(metric, is_sparse=sparse.issparse(X))
     check_consistent_length(X, y)
     codes = encode_labels(y, unlabeled=unlabeled).codes

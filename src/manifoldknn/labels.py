@@ -203,7 +203,10 @@ def _check_labels(labels: Array) -> str:
         if _family(value) is None:
             raise _bad_type(value)
         if _family(value) != _family(first):
-            raise ValueError(f"y mixes label types: {first!r} and {value!r}. Convert to one type.")
+            raise ValueError(
+                f"y mixes label types: {first!r} and {value!r}. Convert to one type, or name the "
+                "marker of unlabelled rows with unlabeled=."
+            )
     floats = labels if labels.dtype.kind == "f" else np.empty(0)
     if objects:
         floats = np.array([v for v in labels if isinstance(v, float | np.floating)], dtype=float)

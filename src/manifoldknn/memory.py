@@ -8,6 +8,8 @@ from typing import Any
 
 from joblib import effective_n_jobs
 
+from manifoldknn.voters import kept_per_row
+
 __all__ = ["available_memory", "check_memory", "estimate_memory"]
 
 # Bytes per row, from the arrays alive at the peak of each step; see benchmarks/results.
@@ -15,7 +17,7 @@ _PER_CANDIDATE = 90  # neighbour lists, undirected edges and their sort, per can
 _PER_EDGE = 60  # logarithms and both precisions of S, per entry
 _PER_WALK_COLUMN = 110  # solution, residual, logarithms and the solver's vectors
 _WALK_COLUMNS = 16  # at a time, per thread
-_PER_KEPT = 60  # weights and voters while they are merged
+_PER_KEPT = 40  # weights and voters while they are merged
 _COMPONENTS = 64
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
 _BASE = 200e6  # interpreter and libraries
@@ -56,7 +58,7 @@ def estimate_memory(
     --------
     >>> from manifoldknn import estimate_memory
     >>> round(estimate_memory(70_000, 784, 100, n_jobs=2) / 1e9, 1)
-    1.0
+    1.1
     >>> round(estimate_memory(70_000, 784, 100, graph="full") / 1e9)
     236
     """
@@ -64,7 +66,7 @@ def estimate_memory(
     data = n * d * itemsize
     search = n * d * 4 * (itemsize != 4) + 2 * n * min(d, _COMPONENTS) * 4
     candidates = max(graph_neighbors, 30 if graph == "pruned" else 7)
-    kept = min(n_labeled, max(32, 4 * n_neighbors))
+    kept = kept_per_row(max(1, int(n_samples)), n_labeled, n_neighbors)
     answers = n * (n_classes * 24 + kept * _PER_KEPT)
     if graph == "full":
         walk = _DENSE_COPIES * n * n * 8 + n * n_labeled * 24

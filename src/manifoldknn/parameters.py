@@ -28,8 +28,21 @@ def check_parameters(params: dict[str, Any]) -> None:
     _check_choice("on_unreached", params["on_unreached"], ON_UNREACHED)
     _check_share("alpha", params["alpha"], "0.99")
     _check_share("tol", params["tol"], "1e-3")
-    if not isinstance(params["verbose"], Integral) or params["verbose"] < 0:
-        raise ValueError(f"verbose={params['verbose']!r} must be a whole number, at least 0.")
+    verbose = params["verbose"]
+    if not isinstance(verbose, Integral) or verbose < 0:
+        raise ValueError(f"verbose={verbose!r} must be a whole number, at least 0.")
+    n_jobs = params["n_jobs"]
+    if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):
+        raise ValueError(
+            f"n_jobs={n_jobs!r} must be None (all cores) or a whole number other than 0, such as 2."
+        )
+    seed = params["random_state"]
+    generator = isinstance(seed, np.random.RandomState)
+    if not (seed is None or generator or (_is_whole(seed) and 0 <= seed < 2**32)):
+        raise ValueError(
+            f"random_state={seed!r} must be None, a whole number from 0 to 2**32 - 1 or a "
+            "numpy.random.RandomState."
+        )
 
 
 def check_graph_parameters(
@@ -85,7 +98,7 @@ def check_class_prior(prior: Any, codes: NDArray[np.intp], classes: NDArray[Any]
     if shares.shape != (len(classes),):
         raise ValueError(
             f"class_prior must hold one number for each of the {len(classes)} classes "
-            f"{list(classes[:10])}, in this order, not {prior!r}."
+            f"{', '.join(map(str, classes[:10]))}, in this order, not {prior!r}."
         )
     if not np.isfinite(shares).all() or (shares <= 0).any():
         raise ValueError(f"class_prior={prior!r} must hold positive, finite numbers.")
@@ -96,6 +109,10 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
 def _check_share(name: str, value: Any, usual: str) -> None:
     if not _is_real(value) or not 0 < value < 1:
         raise ValueError(
@@ -104,8 +121,7 @@ def _check_share(name: str, value: Any, usual: str) -> None:
 
 
 def _check_integer(name: str, value: Any, *, minimum: int) -> None:
-    whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
-    if not whole or value < minimum:
+    if not _is_whole(value) or value < minimum:
         raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}.")
 
 

@@ -42,14 +42,16 @@ def spoken(verbose: int) -> Iterator[None]:
         return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("[manifoldknn] %(message)s"))
-    level = logger.level
+    level, propagate = logger.level, logger.propagate
     logger.addHandler(handler)
+    logger.propagate = False  # or a user with logging of their own reads every line twice
     logger.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
     try:
         yield
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
+        logger.propagate = propagate
 
 
 class Stages:

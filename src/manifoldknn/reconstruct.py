@@ -95,7 +95,7 @@ def combined(
     shift = np.where(np.isneginf(log_scale), 0.0, log_scale)
     share = z * np.exp(scales - shift[:, None])
     terms = share[:, :, None] * known.weights[indices]
-    place = np.arange(n_queries)[:, None, None] * n_voters + known.voters[indices]
+    place = np.arange(n_queries)[:, None, None] * n_voters + known.voters[indices].astype(np.intp)
     sums = np.bincount(place.ravel(), terms.ravel(), minlength=n_queries * n_voters)
     sums = sums.reshape(n_queries, n_voters)
     order = np.argsort(-sums, axis=1, kind="stable")[:, :n_kept]
@@ -105,7 +105,7 @@ def combined(
         log_scale = shift + np.log(largest[:, 0])
     return NearestLabeled(
         np.divide(weights, largest, out=np.zeros_like(weights), where=largest > 0),
-        order,
+        order.astype(np.int32),
         log_scale,
     )
 

@@ -45,7 +45,7 @@ def check_samples(estimator: Any, X: Any, y: Any) -> Any:
             "labels. Pass one entry of y per row of X, -1 (or None) where a row is unlabelled."
         )
     X = _as_float(X)
-    _check_spread(X)
+    check_spread(X)
     return X
 
 
@@ -94,7 +94,14 @@ def _as_float(X: Any) -> Any:
     return X.astype(np.float32 if X.dtype.name in _SMALL_TYPES else np.float64)
 
 
-def _check_spread(X: Any) -> None:
+def check_spread(X: Any) -> None:
+    """Raise ValueError unless the rows of X differ, by amounts whose squares floats can hold.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        The samples.
+    """
     high, low = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(high):
         high, low = high.toarray(), low.toarray()

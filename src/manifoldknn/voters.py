@@ -27,9 +27,11 @@ from manifoldknn.walk import class_columns, log_class_weights, log_label_weights
 _BLOCK = 16  # label columns at a time: a cache line of single-precision numbers per row
 _FACTOR_BLOCK = 512  # with a factorisation, where columns are cheap
 _ROUGH = 0.1  # accuracy of what only tells the scale of a row
+_SINGLE_LOG_RANGE = 60.0  # of degrees, within which single precision neither over- nor underflows
 _SINGLE_TOL = 1e-5  # accuracy that single precision can give if nothing cancels
-# A new row's voters are found among those kept by its neighbours: keep more than vote.
-_ALL_KEPT = 32
+# A new row combines the weights of its neighbours. All weights are kept where memory allows;
+# where it does not, many more than vote.
+_ENTRIES_KEPT = 1 << 23
 _KEPT_PER_VOTER = 4
 
 
@@ -49,7 +51,7 @@ class NearestLabeled:
     """
 
     weights: NDArray[np.float64]
-    voters: NDArray[np.intp]
+    voters: NDArray[np.int32]
     log_scale: NDArray[np.float64]
 
     def rows(self, chosen: NDArray[Any]) -> NearestLabeled:
@@ -138,13 +140,29 @@ def label_walk(
         nearest = _relative(sums.log_values, everyone)
         classes = np.arange(n_classes)
         return LabelWalk(nearest, classes, n_classes, True, sums.n_iter, sums.converged)
-    n_kept = n_labeled
-    if n_labeled > _ALL_KEPT:
-        n_kept = min(n_labeled, max(_ALL_KEPT // 2, _KEPT_PER_VOTER * n_neighbors))
+    n_kept = kept_per_row(graph.n_samples, n_labeled, n_neighbors)
     nearest, n_iter, converged = nearest_labeled(
         graph, labeled, alpha, n_kept, n_jobs=n_jobs, **accuracy
     )
     return LabelWalk(nearest, codes, min(n_neighbors, n_labeled), False, n_iter, converged)
+
+
+def kept_per_row(n_samples: int, n_labeled: int, n_neighbors: int) -> int:
+    """Return how many labelled samples' weights are kept for every row.
+
+    Parameters
+    ----------
+    n_samples, n_labeled, n_neighbors : int
+        Rows, labels and voters.
+
+    Returns
+    -------
+    int
+        All of them up to 8 million weights in total, then as many as that leaves per
+        row but at least four times as many as vote.
+    """
+    affordable = max(_ENTRIES_KEPT // n_samples, _KEPT_PER_VOTER * n_neighbors)
+    return min(n_labeled, affordable)
 
 
 def nearest_labeled(
@@ -241,7 +259,8 @@ def _by_factorization(
     n_jobs: int | None,
 ) -> NearestLabeled | None:
     """Walk by sparse factorisation; None if some weights underflow."""
-    dtype = np.float32 if tol >= _SINGLE_TOL else np.float64
+    narrow = np.ptp(graph.log_degrees()) < _SINGLE_LOG_RANGE
+    dtype = np.float32 if tol >= _SINGLE_TOL and narrow else np.float64
     walk = factor.FactorizedWalk(graph, alpha, dtype)
     blocks = np.array_split(np.arange(len(labeled)), -(-len(labeled) // _FACTOR_BLOCK))
 
@@ -261,7 +280,9 @@ def _by_factorization(
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(chosen.values, 0.0), dtype=np.float64)
     smallest = 0.5 * np.log(np.finfo(dtype).tiny)
-    lost = logs.max(axis=1) < smallest
+    lost = ~(logs.max(axis=1) >= smallest)
+    if np.isnan(logs).any() or np.isposinf(logs).any():
+        return None
     if lost.any() and (lost & graph.reached(labeled)).any():
         return None
     return _relative(logs, chosen.voters)
@@ -341,4 +362,4 @@ def _relative(logs: NDArray[np.float64], voters: NDArray[Any]) -> NearestLabeled
     )
     log_scale = logs[:, 0].copy()
     shift = np.where(np.isneginf(log_scale), 0.0, log_scale)
-    return NearestLabeled(np.exp(logs - shift[:, None]), voters.astype(np.intp), log_scale)
+    return NearestLabeled(np.exp(logs - shift[:, None]), voters.astype(np.int32), log_scale)

@@ -11,12 +11,15 @@ of an n×n inverse.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
+from manifoldknn.exceptions import warn_caller
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.peeling import Columns, Solution, solve_by_levels
@@ -71,8 +74,8 @@ def walk_weights(
     W : array-like or sparse matrix of shape (n, n)
         Nonnegative symmetric weights. Sparse: conjugate gradients; dense:
         Cholesky factorisation.
-    labeled : array-like of int
-        Labelled samples.
+    labeled : array-like of int or bool
+        Labelled samples, as row numbers or as a mask.
     alpha : float, default=0.99
         Share of strength kept per step, in (0, 1).
     tol : float, default=1e-3
@@ -96,19 +99,32 @@ def walk_weights(
            [24.63, 17.42]])
     """
     W, alpha = _checked(W, alpha)
-    labeled = np.asarray(labeled, dtype=np.intp)
-    if labeled.ndim != 1 or ((labeled < 0) | (labeled >= W.shape[0])).any():
-        raise ValueError(f"labeled must hold row numbers from 0 to {W.shape[0] - 1}.")
+    if not isinstance(tol, Real) or not 0 < tol < 1:
+        raise ValueError(f"tol={tol!r} must be a number strictly between 0 and 1, such as 1e-3.")
+    rows = np.asarray(labeled)
+    if rows.dtype == bool and rows.shape == (W.shape[0],):
+        rows = np.flatnonzero(rows)
+    whole = rows.ndim == 1 and rows.dtype.kind in "iu"
+    if not whole or ((rows < 0) | (rows >= W.shape[0])).any():
+        raise ValueError(
+            f"labeled must hold row numbers from 0 to {W.shape[0] - 1}, or be a mask of all rows."
+        )
+    rows = rows.astype(np.intp)
     if sparse.issparse(W):
-        log_weights = sparse.csr_array(W)
-        log_weights.setdiag(0.0)
+        log_weights = sparse.csr_array(W, copy=True)
         log_weights.eliminate_zeros()
         log_weights.data = np.log(log_weights.data)
     else:
         with np.errstate(divide="ignore"):
             log_weights = np.log(W)
     graph = ConstrainedGraph(log_weights, np.full(W.shape[0], -1, dtype=np.intp))
-    found = log_label_weights(NormalizedGraph(graph), labeled, alpha, tol=tol, max_iter=max_iter)
+    found = log_label_weights(NormalizedGraph(graph), rows, alpha, tol=tol, max_iter=max_iter)
+    if not found.converged:
+        warn_caller(
+            f"The walk did not reach tol={tol}: raise tol, raise max_iter={max_iter} or lower "
+            "alpha.",
+            ConvergenceWarning,
+        )
     return np.exp(found.log_values)
 
 
@@ -219,11 +235,11 @@ def class_columns(
 
 
 def _checked(W: Any, alpha: float) -> tuple[Any, float]:
-    if not 0 < alpha < 1:
+    if not isinstance(alpha, Real) or not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie strictly between 0 and 1, such as 0.99.")
     if not sparse.issparse(W):
         W = np.asarray(W, dtype=np.float64)
-    if W.ndim != 2 or W.shape[0] != W.shape[1]:
+    if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.shape[0]:
         raise ValueError(f"W must be a square matrix of weights, not of shape {W.shape}.")
     values = W.data if sparse.issparse(W) else W
     if not np.isfinite(values).all() or (values < 0).any():
