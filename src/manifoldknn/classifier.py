@@ -47,8 +47,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         Labelled samples that vote for a row; all of them if there are fewer.
     graph : {"pruned", "union", "full"}, default="pruned"
         Pairs of samples that are linked. "union": one is among the other's
-        `graph_neighbors` nearest. "pruned": each is among the other's nearest, plus
-        a spanning tree that keeps the graph connected. "full": every pair, as in
+        `graph_neighbors` nearest. "pruned": each is among the other's nearest, or one
+        among the other's three nearest, plus a spanning tree that keeps the graph
+        connected. "full": every pair, as in
         the paper; O(n²) memory and O(n³) time.
     graph_neighbors : int, default=10
         Neighbours per sample in the graph, in the strengthened tree and in the

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from manifoldknn.neighbors import Neighbors
+from manifoldknn.bridges import short_joining_edges
+from manifoldknn.neighbors import EUCLIDEAN, Neighbors
 from manifoldknn.spanning import Edges, in_spanning_forest, joining_edges
 
 CANDIDATES = 30  # neighbours whose graph the spanning tree of "pruned" is taken from
+_EXACT_WORK = 5e10  # products; about a second
 _ABSENT = np.iinfo(np.int32).max
 _ALWAYS_KEPT = 3  # nearest neighbours whose edges "pruned" keeps even if one-sided
 
@@ -46,7 +48,8 @@ def pruned_edges(X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any)
 
     A pair is kept if each is among the other's `n_neighbors` nearest, or one is
     among the other's 3 nearest, or it lies in the minimum spanning tree of the
-    candidate graph; parts still separate are joined by their shortest edges.
+    candidate graph; parts still separate are joined by their shortest edges (by
+    nearly the shortest if that means measuring more than some 1e9 distances).
 
     Parameters
     ----------
@@ -75,12 +78,22 @@ def pruned_edges(X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any)
     n_parts, parts = csgraph.connected_components(graph, directed=False)
     low, high, length = low[keep], high[keep], length[keep]
     if n_parts > 1:
-        more = joining_edges(X, parts.astype(np.intp), metric=metric)
+        more = _joined(X, parts.astype(np.intp), metric)
         low, high = np.concatenate([low, more[0]]), np.concatenate([high, more[1]])
         length = np.concatenate([length, more[2]])
         order = np.lexsort((high, low))
         low, high, length = low[order], high[order], length[order]
     return low, high, length
+
+
+def _joined(X: Any, parts: NDArray[np.intp], metric: Any) -> Edges:
+    """Join parts by their shortest edges, or by short ones where those would take too long."""
+    outside = len(parts) - np.bincount(parts).max()
+    work = float(outside) * X.shape[0] * X.shape[1]
+    plain = isinstance(metric, str) and metric in EUCLIDEAN and not sparse.issparse(X)
+    if work > _EXACT_WORK and plain:
+        return short_joining_edges(X, parts)
+    return joining_edges(X, parts, metric=metric)
 
 
 def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
