@@ -80,7 +80,11 @@ def _forest(
         order = np.argsort(length, kind="stable")
     rank = np.empty(len(low))
     rank[order] = np.arange(1, len(low) + 1)
-    graph = sparse.csr_array((rank, (low, high)), shape=(n_samples, n_samples))
+    # The spanning tree of older versions of scipy reads 32-bit indices only.
+    index = np.int32 if n_samples < 2**31 else np.int64
+    graph = sparse.csr_array(
+        (rank, (low.astype(index), high.astype(index))), shape=(n_samples, n_samples)
+    )
     chosen = csgraph.minimum_spanning_tree(graph)
     kept = np.zeros(len(low) + 1, dtype=bool)
     kept[chosen.data.astype(np.intp)] = True
