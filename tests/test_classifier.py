@@ -31,7 +31,7 @@ from manifoldknn.exceptions import (
     UnreachedError,
     UnreachedWarning,
 )
-from strategies import Problem, problems
+from strategies import NAMED_POLARS, Problem, problems
 
 GRAPHS = ("pruned", "union", "full")
 EVERYONE = 1000  # more than there are labelled samples anywhere here
@@ -892,7 +892,7 @@ def test_minus_one_as_a_class():
     assert (clf.transduction_ == np.array([-1, 1])[plain.transduction_]).all()
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("frame", [pd.DataFrame, NAMED_POLARS], ids=["pandas", "polars"])
 def test_frames(frame):
     X, y, _ = clouds()
     plain = ManifoldKNNClassifier().fit(X, y)

@@ -1,6 +1,5 @@
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 
@@ -9,6 +8,7 @@ from manifoldknn.samples import check_new_samples, check_samples
 
 ROWS = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 1.0]])
 Y = [0, -1, 1]
+from strategies import NAMED_POLARS
 
 
 def checked(X, y=Y):
@@ -64,7 +64,7 @@ def test_sparse_formats_become_csr(form, kind):
     np.testing.assert_array_equal(X.toarray(), ROWS)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("frame", [pd.DataFrame, NAMED_POLARS], ids=["pandas", "polars"])
 def test_frames_give_their_names(frame):
     estimator, X = fitted_on(frame({"height": ROWS[:, 0], "width": ROWS[:, 1]}))
     np.testing.assert_array_equal(X, ROWS)

@@ -11,6 +11,7 @@ high enough.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -236,8 +237,12 @@ def faiss_threads(n_jobs: int | None) -> Iterator[Any]:
     n_jobs : int or None
         As in scikit-learn, but None means all cores.
     """
-    import faiss
     from joblib import effective_n_jobs
+
+    with warnings.catch_warnings():
+        # Older builds of faiss import parts of numpy under names that have moved.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import faiss
 
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(effective_n_jobs(-1 if n_jobs is None else n_jobs))
