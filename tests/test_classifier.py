@@ -1116,3 +1116,21 @@ def test_smallest_problems():
     clf = ManifoldKNNClassifier(sigma=0.2).fit([[0.0], [0.1], [1.0], [1.2]], [0, -1, -1, 1])
     assert clf.transduction_.tolist() == [0, 0, 1, 1]
     assert clf.predict([[-0.1], [1.3]]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("graph", ["pruned", "full"])
+@pytest.mark.parametrize("decades", [12, 60, 250])
+def test_clusters_behind_gaps_follow_the_nearer_side(decades, graph):
+    """Two labelled clusters, and one at each side behind a gap of so many decades."""
+    rng = np.random.default_rng(decades)
+    gap = np.sqrt(2 * decades * np.log(10))  # in units of sigma
+    centres = np.array([0.0, gap, 2.2 * gap, 3.2 * gap])
+    truth = np.repeat([0, 0, 1, 1], 40)
+    X = np.repeat(centres, 40)[:, None] + 0.3 * rng.random((160, 1))
+    y = np.full(160, -1)
+    y[[45, 60, 75]], y[[85, 100, 115]] = 0, 1
+    clf = ManifoldKNNClassifier(graph=graph, sigma=1.0).fit(X, y)
+    assert (clf.transduction_ == truth).all()
+    assert not clf.unreached_.any()
+    weights = clf.kneighbors()[0][:, 0]
+    assert weights[:40].max() < 10.0 ** (-0.8 * decades) * weights[40:80].max()

@@ -14,7 +14,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from manifoldknn.inverted import InvertedIndex
-from manifoldknn.neighbors import EUCLIDEAN, ExactIndex, NeighborIndex, Neighbors
+from manifoldknn.neighbors import (
+    EUCLIDEAN,
+    ExactIndex,
+    NeighborIndex,
+    Neighbors,
+    sorted_neighbors,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -166,12 +172,10 @@ def _as_lists(neighbors: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
 def _without_self(indices: NDArray[Any], distances: NDArray[np.float64], k: int) -> Neighbors:
     """Drop each row from its own list, and sort."""
     distances = np.where(indices == np.arange(len(indices))[:, None], np.inf, distances)
-    order = np.lexsort((indices, distances), axis=1)[:, :k]
-    taken = np.take_along_axis(distances, order, axis=1)
+    indices, distances = sorted_neighbors(indices, distances, k)
     # Rows that listed themselves have one neighbour less: use as many as all rows have.
-    usable = int(np.isfinite(taken).sum(axis=1).min())
-    indices = np.take_along_axis(indices, order, axis=1).astype(np.intp)
-    return Neighbors(indices[:, :usable], taken[:, :usable])
+    usable = int(np.isfinite(distances).sum(axis=1).min())
+    return Neighbors(indices[:, :usable].astype(np.intp), distances[:, :usable])
 
 
 class GivenIndex(NeighborIndex):
