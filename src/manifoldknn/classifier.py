@@ -126,6 +126,12 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X had string column names.
 
+    Notes
+    -----
+    A new row's weights combine those of its neighbours. The weights of all labelled
+    samples are kept for that up to 8 million of them (rows times labels); beyond,
+    the 64 heaviest of each row, or 4·`n_neighbors`, and the others count as 0.
+
     References
     ----------
     .. [1] E. Tu, Y. Zhang, L. Zhu, J. Yang, N. Kasabov. "A graph-based

@@ -32,6 +32,7 @@ _SINGLE_TOL = 1e-5  # accuracy that single precision can give if nothing cancels
 # A new row combines the weights of its neighbours. All weights are kept where memory allows;
 # where it does not, many more than vote.
 _ENTRIES_KEPT = 1 << 23
+_LEAST_KEPT = 64
 _KEPT_PER_VOTER = 4
 
 
@@ -158,11 +159,12 @@ def kept_per_row(n_samples: int, n_labeled: int, n_neighbors: int) -> int:
     Returns
     -------
     int
-        All of them up to 8 million weights in total, then as many as that leaves per
-        row but at least four times as many as vote.
+        All of them up to 8 million weights in total; beyond, the 64 heaviest, or four
+        times as many as vote.
     """
-    affordable = max(_ENTRIES_KEPT // n_samples, _KEPT_PER_VOTER * n_neighbors)
-    return min(n_labeled, affordable)
+    if n_samples * n_labeled <= _ENTRIES_KEPT:
+        return n_labeled
+    return min(n_labeled, max(_LEAST_KEPT, _KEPT_PER_VOTER * n_neighbors))
 
 
 def nearest_labeled(
