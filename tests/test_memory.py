@@ -91,7 +91,7 @@ def test_a_fit_that_will_not_fit_is_refused_with_advice(monkeypatch, options, ad
 
 def test_sparse_rows_count_as_what_they_store(monkeypatch):
     wide = sparse.random_array((200, 10**6), density=1e-5, format="csr", rng=0)
-    monkeypatch.setattr(memory, "available_memory", lambda: 3 * 10**8)
+    monkeypatch.setattr(memory, "available_memory", lambda: 4 * 10**8)
     memory.check_memory(wide, 6)
     with pytest.raises(MemoryError):
         memory.check_memory(np.broadcast_to(np.float64(0), (200, 10**6)), 6)

@@ -20,7 +20,7 @@ _WALK_COLUMNS = 16  # at a time, per thread
 _PER_KEPT = 40  # weights and voters while they are merged
 _COMPONENTS = 64
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
-_BASE = 200e6  # interpreter and libraries
+_BASE = 300e6  # interpreter, libraries and buffers of fixed size
 
 
 def estimate_memory(
@@ -58,7 +58,7 @@ def estimate_memory(
     --------
     >>> from manifoldknn import estimate_memory
     >>> round(estimate_memory(70_000, 784, 100, n_jobs=2) / 1e9, 1)
-    1.1
+    1.2
     >>> round(estimate_memory(70_000, 784, 100, graph="full") / 1e9)
     236
     """
