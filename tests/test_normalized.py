@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifoldknn.normalized import NormalizedGraph
-from strategies import built_graph, problems
+from strategies import Problem, built_graph, problems
 
 
 def dense_a(graph, alpha):
@@ -53,7 +53,6 @@ def test_boundary_is_the_product_with_the_final_rows(problem, seed):
 
 def test_restriction_to_all_rows_is_made_once():
     rng = np.random.default_rng(0)
-    from strategies import Problem
 
     problem = Problem(rng.normal(size=(30, 2)), np.r_[0, 1, np.full(28, -1)])
     normalized = NormalizedGraph(built_graph(problem, "pruned"))
@@ -65,7 +64,6 @@ def test_restriction_to_all_rows_is_made_once():
 @pytest.mark.parametrize("scale", [1e-170, 1.0])
 def test_tiny_residuals_are_not_taken_for_none(scale):
     rng = np.random.default_rng(1)
-    from strategies import Problem
 
     problem = Problem(rng.normal(size=(30, 2)), np.r_[0, 1, np.full(28, -1)])
     normalized = NormalizedGraph(built_graph(problem, "pruned"))
