@@ -57,7 +57,8 @@ def test_restriction_to_all_rows_is_made_once():
     problem = Problem(rng.normal(size=(30, 2)), np.r_[0, 1, np.full(28, -1)])
     normalized = NormalizedGraph(built_graph(problem, "pruned"))
     everything = np.arange(30)
-    assert normalized.restrict(everything) is normalized.restrict(everything)
+    in_parts = normalized.parts(everything)[0]
+    assert normalized.restrict(in_parts) is normalized.restrict(in_parts)
     assert normalized.restrict(everything[:5]) is not normalized.restrict(everything[:5])
 
 

@@ -7,8 +7,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 from manifoldknn import constrained_graph, tired_random_walk, walk_weights
+from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.walk import log_class_weights
+from manifoldknn.reduction import ReducedGraph
+from manifoldknn.walk import log_class_weights, prepared_graph
 from strategies import built_graph, problems
 
 GRAPHS = ("pruned", "union", "full")
@@ -111,9 +113,28 @@ def test_a_mask_and_self_loops():
 
 
 def test_an_unfinished_walk_is_told():
-    W = sparse.diags_array([np.ones(49), np.ones(49)], offsets=[-1, 1]).tocsr()
+    rng = np.random.default_rng(0)
+    W = rng.random((300, 300))  # so many neighbours that factorising does not pay
+    W = sparse.csr_array(np.triu(W, 1) + np.triu(W, 1).T)
     with pytest.warns(ConvergenceWarning, match="raise tol, raise max_iter=1"):
         walk_weights(W, [0], max_iter=1)
+
+
+def test_the_way_is_chosen_by_what_a_factor_would_cost():
+    """A chain is factorised, a thicket is not; both are right."""
+    chain = sparse.diags_array([np.ones(299), np.ones(299)], offsets=[-1, 1]).tocsr()
+    rng = np.random.default_rng(0)
+    thicket = sparse.random_array((300, 300), density=0.1, rng=rng).tocsr()
+    labeled = np.array([0, 150])
+    for W, kind in ((chain, NormalizedGraph), (thicket + thicket.T, ReducedGraph)):
+        log_weights = sparse.csr_array(W)
+        log_weights.data = np.log(log_weights.data)
+        graph = ConstrainedGraph(log_weights, np.full(300, -1))
+        ready = prepared_graph(NormalizedGraph(graph), labeled, 0.9, n_columns=100)
+        assert type(ready) is kind
+        expected = oracles.walk_weights(W.toarray(), 0.9)[:, labeled]
+        found = walk_weights(W, labeled, 0.9, tol=1e-6)
+        assert (np.abs(found - expected) <= 1e-6 * expected.max(axis=1, keepdims=True)).all()
 
 
 @pytest.mark.parametrize("tol", [0, -1, 1, "x"])

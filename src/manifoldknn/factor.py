@@ -17,6 +17,7 @@ one height do not depend on each other, and one sparse product solves them all.
 from __future__ import annotations
 
 from copy import copy
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any
 
@@ -27,35 +28,66 @@ from scipy.sparse.linalg import splu
 
 from manifoldknn.graph import ConstrainedGraph
 
-_MOST_ROWS = 25_000  # beyond, factors of high-dimensional data grow out of hand
-_LEAST_SHARE = 0.02  # of rows labelled; below, conjugate gradients are as quick
-_LEAST_LABELS = 200
 _STEM = 500  # rows at the top of the elimination tree that are solved as a dense block
-_LOG_RANGE = 200.0  # of degrees, within which nothing underflows
 
 
-def pays(graph: ConstrainedGraph, n_labeled: int) -> bool:
-    """Tell whether factorising is the better way to walk from so many labels.
+class FactorizedInverse:
+    """A⁻¹ = (I - αS)⁻¹ from one factorisation.
 
     Parameters
     ----------
-    graph : ConstrainedGraph
-        The graph.
-    n_labeled : int
-        Number of label columns wanted.
+    s : csr_array
+        S without must-links.
+    linked, group : ndarray of int
+        Rows with must-links and their class, numbered from 0.
+    scale : ndarray of float
+        D^-½ of those rows.
+    alpha : float
+        Share of strength kept per step.
 
-    Returns
-    -------
-    bool
-        True for sparse graphs of up to 25,000 rows with 2 % of them, and at least
-        200, labelled, whose degrees span a range that floats can hold.
+    Notes
+    -----
+    Each column costs two passes over the factor, typically 3 to 30 times as large
+    as the graph.
     """
-    n = graph.n_samples
-    if not graph.is_sparse or n > _MOST_ROWS:
-        return False
-    if n_labeled < max(_LEAST_LABELS, _LEAST_SHARE * n):
-        return False
-    return bool(np.ptp(graph.log_degrees()) < _LOG_RANGE)
+
+    def __init__(
+        self,
+        s: Any,
+        linked: NDArray[np.intp],
+        group: NDArray[np.intp],
+        scale: NDArray[np.float64],
+        alpha: float,
+    ) -> None:
+        n = s.shape[0]
+        diagonal = np.ones(n)
+        diagonal[linked] += alpha * np.square(scale)
+        matrix = sparse.csc_array(sparse.diags_array(diagonal) - alpha * s)
+        self._factor = _SortedFactor(matrix)
+        Q = np.zeros((n, int(group.max(initial=-1)) + 1))
+        Q[linked, group] = scale
+        self._left = self._factor.solve(Q)
+        inner = np.eye(Q.shape[1]) - alpha * (Q.T @ self._left)
+        self._right = alpha * np.linalg.solve(inner, self._left.T)
+
+    def in_precision(self, dtype: Any) -> FactorizedInverse:
+        """Return the same inverse with numbers of another type."""
+        other = copy(self)
+        other._factor = self._factor.in_precision(np.dtype(dtype))
+        other._left, other._right = self._left.astype(dtype), self._right.astype(dtype)
+        return other
+
+    def solve(self, rhs: NDArray[Any]) -> NDArray[Any]:
+        """Return A⁻¹ rhs."""
+        x = self._factor.solve(rhs)
+        x += self._left @ (self._right @ rhs)
+        return x
+
+    def columns(self, rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the columns of A⁻¹ that belong to some rows."""
+        x = self._factor.unit_columns(rows)
+        x += self._left @ self._right[:, rows]
+        return x
 
 
 class FactorizedWalk:
@@ -70,34 +102,18 @@ class FactorizedWalk:
     dtype : dtype, default=float64
         Precision of the columns. As nothing cancels, single precision keeps six digits
         of every entry, for half the time and memory.
-
-    Notes
-    -----
-    Each column costs two passes over the factor, typically 3 to 30 times as large
-    as the graph.
     """
 
     def __init__(self, graph: ConstrainedGraph, alpha: float, dtype: Any = np.float64) -> None:
-        log_degrees = graph.log_degrees()
-        half = 0.5 * log_degrees
+        half = 0.5 * graph.log_degrees()
         # √(d_i/d_j) and its inverse, as products of a row's and a column's factor.
-        self._root = np.exp(half - 0.5 * (half.max() + half.min()))
-        self._dtype = np.dtype(dtype)
+        self._root = np.exp(half - 0.5 * (half.max() + half.min())).astype(dtype)
         S = graph.log_weights.copy()
         S.data = np.exp(S.data - half[S.indices] - np.repeat(half, np.diff(S.indptr)))
         linked = np.flatnonzero(graph.must_links_per_row() > 0)
-        diagonal = np.ones(graph.n_samples)
-        diagonal[linked] += alpha * np.exp(-log_degrees[linked])
-        matrix = sparse.csc_array(sparse.diags_array(diagonal) - alpha * S)
-        factor = _SortedFactor(matrix)
-        group = np.unique(graph.must_link[linked], return_inverse=True)[1]
-        Q = np.zeros((graph.n_samples, int(group.max(initial=-1)) + 1))
-        Q[linked, group] = np.exp(-half[linked])
-        left = factor.solve(Q)
-        inner = np.eye(Q.shape[1]) - alpha * (Q.T @ left)
-        self._factor = factor.in_precision(self._dtype)
-        self._left = left.astype(self._dtype)
-        self._right = (alpha * np.linalg.solve(inner, left.T)).astype(self._dtype)
+        group = np.unique(graph.must_link[linked], return_inverse=True)[1].astype(np.intp)
+        inverse = FactorizedInverse(S, linked, group, np.exp(-half[linked]), alpha)
+        self._inverse = inverse.in_precision(dtype)
 
     def weights(self, labeled: NDArray[np.intp]) -> NDArray[Any]:
         """Return w̄_ij between every sample and some labelled ones.
@@ -112,10 +128,8 @@ class FactorizedWalk:
         ndarray of shape (n_samples, len(labeled))
             Weights of equation 4.
         """
-        x = self._factor.unit_columns(labeled)
-        x += self._left @ self._right[:, labeled]
-        root = self._root.astype(self._dtype)
-        row, column = root[:, None], root[labeled]
+        x = self._inverse.columns(labeled)
+        row, column = self._root[:, None], self._root[labeled]
         x *= (0.5 * row) * (1 / column) + (0.5 / row) * column
         return x
 
@@ -195,7 +209,7 @@ class _SortedFactor:
 
 
 def _heights(lower: Any) -> NDArray[np.intp]:
-    """Return each node's height above the leaves of the elimination tree."""
+    """Return a height for each node that is above those of all nodes it depends on."""
     n = lower.shape[0]
     lower.sort_indices()
     starts = lower.indptr[:-1]
@@ -206,4 +220,25 @@ def _heights(lower: Any) -> NDArray[np.intp]:
     for node, above in enumerate(parent.tolist()):  # children come before parents
         if above >= 0 and height[above] <= height[node]:
             height[above] = height[node] + 1
-    return np.array(height)
+    return _above_all_entries(np.array(height), lower)
+
+
+def _above_all_entries(height: NDArray[np.intp], lower: Any) -> NDArray[np.intp]:
+    """Raise heights where a node depends on one that is not below it in the elimination tree.
+
+    The tree is made of stored entries, and entries that underflowed are not stored.
+    """
+    column = np.repeat(np.arange(len(height)), np.diff(lower.indptr))
+    wrong = (height[lower.indices] <= height[column]) & (lower.indices != column)
+    waiting = np.unique(column[wrong]).tolist()
+    heapify(waiting)
+    seen = set(waiting)
+    while waiting:  # in ascending order, so that each is final when its turn comes
+        node = heappop(waiting)
+        above = lower.indices[lower.indptr[node] + 1 : lower.indptr[node + 1]]
+        above = above[height[above] <= height[node]]
+        height[above] = height[node] + 1
+        for other in set(above.tolist()) - seen:
+            seen.add(other)
+            heappush(waiting, other)
+    return height

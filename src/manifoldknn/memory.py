@@ -8,7 +8,7 @@ from typing import Any
 
 from joblib import effective_n_jobs
 
-from manifoldknn.voters import kept_per_row
+from manifoldknn.voters import block_width, kept_per_row
 
 __all__ = ["available_memory", "check_memory", "estimate_memory"]
 
@@ -16,7 +16,6 @@ __all__ = ["available_memory", "check_memory", "estimate_memory"]
 _PER_CANDIDATE = 90  # neighbour lists, undirected edges and their sort, per candidate neighbour
 _PER_EDGE = 60  # logarithms and both precisions of S, per entry
 _PER_WALK_COLUMN = 110  # solution, residual, logarithms and the solver's vectors
-_WALK_COLUMNS = 16  # at a time, per thread
 _PER_KEPT = 40  # weights and voters while they are merged
 _COMPONENTS = 64
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
@@ -72,7 +71,7 @@ def estimate_memory(
         walk = _DENSE_COPIES * n * n * 8 + n * n_labeled * 24
     else:
         threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
-        columns = min(n_labeled, _WALK_COLUMNS) * threads
+        columns = min(n_labeled, block_width(max(1, int(n_samples)))) * threads
         walk = n * (2 * graph_neighbors * _PER_EDGE + columns * _PER_WALK_COLUMN)
     lists = n * candidates * _PER_CANDIDATE
     # Search, sorting of edges and walk follow each other: the largest counts.

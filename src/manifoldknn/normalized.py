@@ -20,6 +20,7 @@ at the price of single.
 from __future__ import annotations
 
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,11 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.blockcg import block_cg
+from manifoldknn.factor import FactorizedInverse
 from manifoldknn.graph import ConstrainedGraph
 
 LOG_CUT = -700.0  # exp() of less is lost or nearly so
-_LOG_UNDERFLOW = np.log(1e-290)
+_LOG_UNDERFLOW = np.log(1e-290)  # what underflow can lose of numbers up to 1
 _ENVELOPE_TOL = 1e-3
 _CHUNK = 1 << 21
 
@@ -52,13 +54,17 @@ class NormalizedGraph:
         Number of nodes.
     is_sparse : bool
         Whether W is.
+    factorize : bool
+        Whether restrictions of a sparse graph are solved by factorisation.
     """
 
     def __init__(self, graph: ConstrainedGraph) -> None:
+        self.factorize = False
         self.log_degrees = graph.log_degrees()
         self.n_samples = graph.n_samples
         self.is_sparse = graph.is_sparse
         half = 0.5 * self.log_degrees
+        self.log_s: Any
         if graph.is_sparse:
             log_s = graph.log_weights.copy()
             log_s.data = log_s.data - half[log_s.indices] - np.repeat(half, np.diff(log_s.indptr))
@@ -67,8 +73,19 @@ class NormalizedGraph:
             self.log_s = graph.log_weights - half[:, None] - half[None, :]
         linked = graph.must_links_per_row() > 0
         self.group = np.where(linked, graph.must_link, -1)
-        self._whole: SparseRestriction | DenseRestriction | None = None
+        self._whole: Restriction | None = None
         self._whole_parts: tuple[NDArray[np.intp], NDArray[np.intp], int] | None = None
+
+    @classmethod
+    def of_parts(
+        cls, log_s: Any, log_degrees: NDArray[np.float64], group: NDArray[np.intp]
+    ) -> NormalizedGraph:
+        """Return the graph with a given sparse log S, log D and must-link classes."""
+        graph = object.__new__(cls)
+        graph.log_s, graph.log_degrees, graph.group = log_s, log_degrees, group
+        graph.n_samples, graph.is_sparse, graph.factorize = len(log_degrees), True, False
+        graph._whole, graph._whole_parts = None, None
+        return graph
 
     def parts(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
         """Return connected parts of some rows.
@@ -109,19 +126,21 @@ class NormalizedGraph:
             self._whole_parts = found
         return found
 
-    def restrict(self, rows: NDArray[np.intp]) -> SparseRestriction | DenseRestriction:
-        """Return A_UU for U = rows; the one for all rows is kept."""
-        everything = len(rows) == len(self.log_degrees) and bool((np.diff(rows) == 1).all())
+    def restrict(self, rows: NDArray[np.intp]) -> Restriction:
+        """Return A_UU for U = rows; the one for all rows, in the order of `parts`, is kept."""
+        known = self._whole_parts
+        everything = known is not None and np.array_equal(rows, known[0])
         if everything and self._whole is not None:
             return self._whole
         half = 0.5 * self.log_degrees[rows]
-        restriction: SparseRestriction | DenseRestriction
+        restriction: Restriction
         if self.is_sparse:
             s = self._sub(rows)
             s.data = np.exp(s.data)
             linked = np.flatnonzero(self.group[rows] >= 0)
             group = _renumbered(self.group[rows[linked]])
-            restriction = SparseRestriction(s, linked, group, half)
+            kind = FactorRestriction if self.factorize else SparseRestriction
+            restriction = kind(s, linked, group, half)
         else:
             restriction = DenseRestriction(np.exp(self.log_s[np.ix_(rows, rows)]))
         if everything:
@@ -134,7 +153,10 @@ class NormalizedGraph:
         """Return log (S_UR x_R) for U = rows and R the final rows."""
         out = np.full((len(rows), log_x.shape[1]), -np.inf)
         if self.is_sparse:
-            self._edge_boundary(rows, final, log_x, out)
+            inside = self.log_s[rows]
+            crossing = final[inside.indices]
+            place = np.repeat(np.arange(len(rows)), np.diff(inside.indptr))[crossing]
+            add_log_products(place, inside.indices[crossing], inside.data[crossing], log_x, out)
             self._clique_boundary(rows, final, log_x, out)
             return out
         known = np.flatnonzero(final)
@@ -142,27 +164,6 @@ class NormalizedGraph:
         for column in range(log_x.shape[1]):
             out[:, column] = np.logaddexp.reduce(block + log_x[known, column], axis=1)
         return out
-
-    def _edge_boundary(
-        self,
-        rows: NDArray[np.intp],
-        final: NDArray[np.bool_],
-        log_x: NDArray[np.float64],
-        out: NDArray[np.float64],
-    ) -> None:
-        sub = self.log_s[rows]
-        place = np.repeat(np.arange(len(rows)), np.diff(sub.indptr))
-        crossing = final[sub.indices]
-        place, target, value = place[crossing], sub.indices[crossing], sub.data[crossing]
-        for part in _row_chunks(place, log_x.shape[1]):
-            terms = value[part, None] + log_x[target[part]]
-            at = place[part]
-            starts = run_starts(at)
-            top = np.maximum.reduceat(terms, starts, axis=0)
-            top = np.where(np.isneginf(top), 0.0, top)
-            sums = np.add.reduceat(np.exp(terms - np.repeat(top, _lengths(at), axis=0)), starts)
-            with np.errstate(divide="ignore"):
-                out[at[starts]] = np.log(sums) + top
 
     def _clique_boundary(
         self,
@@ -234,8 +235,6 @@ class SparseRestriction:
     half_log_degrees : ndarray
         log √d of the rows.
     """
-
-    exact = False
 
     def __init__(
         self,
@@ -338,11 +337,41 @@ class SparseRestriction:
         return np.minimum(norm[parts], half + walk[parts]) - np.log1p(-alpha)
 
 
-class DenseRestriction:
-    """A_UU = I - αS_UU for a dense graph, by Cholesky factorisation.
+class FactorRestriction:
+    """A_UU = I - αS_UU for a sparse graph, by sparse factorisation.
 
     Factorising an M-matrix adds terms of one sign: every entry of the solution keeps
     its relative accuracy, and only underflow can lose one.
+
+    Parameters
+    ----------
+    s, linked, group, half_log_degrees
+        As in `SparseRestriction`.
+    """
+
+    log_error = _LOG_UNDERFLOW
+
+    def __init__(
+        self,
+        s: Any,
+        linked: NDArray[np.intp],
+        group: NDArray[np.intp],
+        half_log_degrees: NDArray[np.float64],
+    ) -> None:
+        self._parts = s, linked, group, np.exp(-half_log_degrees[linked])
+        self._inverses: dict[float, FactorizedInverse] = {}
+        self._lock = Lock()
+
+    def log_solution(self, rhs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+        """Return log x for A_UU x = rhs, with errors of no more than exp(log_error)."""
+        with self._lock:  # several threads want the one factorisation
+            if alpha not in self._inverses:
+                self._inverses[alpha] = FactorizedInverse(*self._parts, alpha)
+        return _log_of_nonnegative(self._inverses[alpha].solve(rhs))
+
+
+class DenseRestriction:
+    """A_UU = I - αS_UU for a dense graph, by Cholesky factorisation, as accurate.
 
     Parameters
     ----------
@@ -350,34 +379,57 @@ class DenseRestriction:
         S_UU.
     """
 
-    exact = True
+    log_error = _LOG_UNDERFLOW
 
     def __init__(self, s: NDArray[np.float64]) -> None:
         self.s = s
 
-    def correction(
-        self, residual: NDArray[np.float64], *, alpha: float, tol: float, max_iter: int
-    ) -> tuple[NDArray[np.float64], int, bool]:
-        """Solve A_UU e = residual; `tol` and `max_iter` have no effect."""
-        del tol, max_iter
+    def log_solution(self, rhs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+        """Return log x for A_UU x = rhs, with errors of no more than exp(log_error)."""
         matrix = -alpha * self.s
         matrix[np.diag_indices_from(matrix)] += 1.0
         factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
-        return linalg.cho_solve(factor, residual), 1, True
+        return _log_of_nonnegative(linalg.cho_solve(factor, rhs))
 
-    def residual(
-        self, rhs: NDArray[np.float64], x: NDArray[np.float64], alpha: float
-    ) -> NDArray[np.float64]:
-        """Return zeros: what rounding leaves says nothing about entries."""
-        del x, alpha
-        return np.zeros_like(rhs)
 
-    def log_error(
-        self, residual: NDArray[np.float64], parts: NDArray[np.intp], alpha: float
-    ) -> NDArray[np.float64]:
-        """Return the logarithm of what underflow can lose."""
-        del parts, alpha
-        return np.full(residual.shape, _LOG_UNDERFLOW)
+Restriction = SparseRestriction | FactorRestriction | DenseRestriction
+
+
+def _log_of_nonnegative(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    np.maximum(x, 0.0, out=x)
+    with np.errstate(divide="ignore"):
+        return np.log(x, out=x)
+
+
+def add_log_products(
+    rows: NDArray[np.intp],
+    cols: NDArray[np.intp],
+    log_values: NDArray[np.float64],
+    log_x: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write log (M x) for a sparse M into the rows of `out` in which M has entries.
+
+    Parameters
+    ----------
+    rows, cols : ndarray of int
+        Places of the entries of M, rows ascending.
+    log_values : ndarray of float
+        Logarithms of the entries.
+    log_x : ndarray of shape (n_columns_of_m, any)
+        Logarithms of x.
+    out : ndarray of shape (n_rows_of_m, any)
+        Where to write; other rows are left as they are.
+    """
+    for part in _row_chunks(rows, log_x.shape[1]):
+        terms = log_values[part, None] + log_x[cols[part]]
+        at = rows[part]
+        starts = run_starts(at)
+        top = np.maximum.reduceat(terms, starts, axis=0)
+        top = np.where(np.isneginf(top), 0.0, top)
+        sums = np.add.reduceat(np.exp(terms - np.repeat(top, _lengths(at), axis=0)), starts)
+        with np.errstate(divide="ignore"):
+            out[at[starts]] = np.log(sums) + top
 
 
 def run_starts(numbers: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.normalized import LOG_CUT, NormalizedGraph, run_starts
+from manifoldknn.normalized import LOG_CUT, NormalizedGraph, SparseRestriction, run_starts
 
 logger = logging.getLogger(__name__)
 
@@ -177,12 +177,28 @@ class _Levels:
         here = sourced[parts]
         if not here.any():
             return []  # islands without a source
+        if self.graph.factorize and len(rows) == self.graph.n_samples:
+            sourced[:], here[:] = True, True  # the one factorisation is of all rows
         waiting = rows[~here]
         rows, parts = rows[here], _renumbered_runs(parts[here])
         scale = np.where(np.isneginf(shift), 0.0, shift)[sourced]
-        log_x, accurate, converged = self._refined(
-            rows, parts, n_cut, job.cols, np.exp(log_rhs[here] - scale[parts]), scale
-        )
+        if not here.all():
+            log_rhs = log_rhs[here]
+        log_rhs -= scale[parts]
+        rhs = np.exp(log_rhs, out=log_rhs)
+        matrix = self.graph.restrict(rows)
+        if isinstance(matrix, SparseRestriction):
+            log_x, accurate, converged = self._refined(
+                matrix, rows, parts, n_cut, job.cols, rhs, scale
+            )
+        else:
+            log_x = matrix.log_solution(rhs, self.alpha)
+            log_x += scale[parts]
+            log_error = scale + matrix.log_error
+            if n_cut:
+                log_error = np.logaddexp(log_error, self._cut_flow(log_x, n_cut))
+            accurate = self._accurate_parts(rows, parts, job.cols, log_x, log_error)
+            self.n_iter, converged = self.n_iter + 1, True
         if not converged or not accurate.any():
             self.converged = False  # nothing better can be had: take it and say so
             accurate[:] = True
@@ -198,6 +214,7 @@ class _Levels:
 
     def _refined(
         self,
+        matrix: SparseRestriction,
         rows: NDArray[np.intp],
         parts: NDArray[np.intp],
         n_cut: int,
@@ -209,7 +226,6 @@ class _Levels:
 
         Returns log x, which entries are accurate, and whether iterations sufficed.
         """
-        matrix = self.graph.restrict(rows)
         x, residual = np.zeros_like(rhs), rhs.copy()
         norms = np.maximum(np.linalg.norm(rhs, axis=0), np.finfo(float).tiny)
         going = np.flatnonzero(rhs.any(axis=0))
@@ -223,7 +239,7 @@ class _Levels:
             spent += n_iter
             x[:, going] += correction
             residual[:, going] = matrix.residual(rhs[:, going], x[:, going], self.alpha)
-            if step > ahead and converged and not matrix.exact:
+            if step > ahead and converged:
                 ahead /= step
                 continue
             ahead = _FURTHER
@@ -231,9 +247,7 @@ class _Levels:
                 log_x = np.log(np.maximum(x, 0.0)) + scale[parts]
             log_error = matrix.log_error(residual, parts, self.alpha) + scale[parts]
             if n_cut:
-                # Whatever flows over the edges that were cut, it is less than this.
-                flow = LOG_CUT + log_x.max(axis=0) + np.log(n_cut) - np.log1p(-self.alpha)
-                log_error = np.logaddexp(log_error, flow)
+                log_error = np.logaddexp(log_error, self._cut_flow(log_x, n_cut))
             accurate = self._accurate(rows, cols, log_x, log_error)
             before, relative = relative, np.linalg.norm(residual, axis=0) / norms
             # Columns that are not done, and that rounding does not keep from getting better.
@@ -244,10 +258,14 @@ class _Levels:
                 "%d rows, %d columns, %d iterations: residual %.1e, %.1f %% of rows accurate",
                 len(rows), len(cols), spent, relative.max(), 100 * accurate.all(axis=1).mean(),
             )  # fmt: skip
-            if matrix.exact or not converged or not going.size or enough or deep:
+            if not converged or not going.size or enough or deep:
                 break
         self.n_iter += spent
         return log_x, accurate, converged
+
+    def _cut_flow(self, log_x: NDArray[np.float64], n_cut: int) -> NDArray[np.float64]:
+        """Return a bound on what flows over the edges that were cut, for each column."""
+        return np.asarray(LOG_CUT + log_x.max(axis=0) + np.log(n_cut) - np.log1p(-self.alpha))
 
     def _log_rhs(self, rows: NDArray[np.intp], cols: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return log (b_U + α S_UR x_R)."""
@@ -277,6 +295,29 @@ class _Levels:
                 largest = (clear[:, seen] + view[seen]).max(axis=1)
                 allowed = np.log(self.tol) + np.maximum(largest, reference[rows])
                 accurate[:, seen] &= log_error[:, seen] <= allowed[:, None] - view[seen]
+        return accurate
+
+    def _accurate_parts(
+        self,
+        rows: NDArray[np.intp],
+        parts: NDArray[np.intp],
+        cols: NDArray[np.intp],
+        log_x: NDArray[np.float64],
+        log_error: NDArray[np.float64],
+    ) -> NDArray[np.bool_]:
+        """Do the same where errors are known for each part and column, and only take away.
+
+        What is too small serves as "largest" of its row as well as what is right.
+        """
+        accurate = np.ones(log_x.shape, dtype=bool)
+        for view, reference in zip(self.columns.views[:, cols], self.reference):
+            seen = np.flatnonzero(view > -np.inf)
+            if seen.size:
+                largest = (log_x[:, seen] + view[seen]).max(axis=1)
+                allowed = np.log(self.tol) + np.maximum(largest, reference[rows])
+                for column in seen:
+                    least = log_error[:, column] + view[column]
+                    accurate[:, column] &= allowed >= least[parts]
         return accurate
 
     def _keep(

@@ -18,14 +18,23 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from manifoldknn import factor
+from manifoldknn.factor import FactorizedWalk
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
-from manifoldknn.walk import class_columns, log_class_weights, log_label_weights
+from manifoldknn.reduction import ReducedGraph
+from manifoldknn.walk import (
+    class_columns,
+    log_class_weights,
+    log_label_weights,
+    prepared_graph,
+)
 
 _BLOCK = 16  # label columns at a time: a cache line of single-precision numbers per row
-_FACTOR_BLOCK = 512  # with a factorisation, where columns are cheap
+_BLOCK_ENTRIES = 1 << 22  # but not more than this in a block, where rows are many
+_ROWS_AT_ONCE = 1 << 14  # for sorting
+_FACTOR_BLOCK = 512  # with a factorisation on one scale, where columns are cheap
+_FACTOR_ENTRIES = 1 << 23  # but not more than this in a block
 _ROUGH = 0.1  # accuracy of what only tells the scale of a row
 _SINGLE_LOG_RANGE = 60.0  # of degrees, within which single precision neither over- nor underflows
 _SINGLE_TOL = 1e-5  # accuracy that single precision can give if nothing cancels
@@ -134,9 +143,8 @@ def label_walk(
         by_class = n_neighbors >= n_labeled > 2 * n_classes
     accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
     if by_class:
-        sums = log_class_weights(
-            NormalizedGraph(graph), labeled, codes, n_classes, alpha, **accuracy
-        )
+        ready = prepared_graph(NormalizedGraph(graph), labeled, alpha, n_columns=2 * n_classes)
+        sums = log_class_weights(ready, labeled, codes, n_classes, alpha, **accuracy)
         everyone = np.broadcast_to(np.arange(n_classes), sums.log_values.shape)
         nearest = _relative(sums.log_values, everyone)
         classes = np.arange(n_classes)
@@ -165,6 +173,22 @@ def kept_per_row(n_samples: int, n_labeled: int, n_neighbors: int) -> int:
     if n_samples * n_labeled <= _ENTRIES_KEPT:
         return n_labeled
     return min(n_labeled, max(_LEAST_KEPT, _KEPT_PER_VOTER * n_neighbors))
+
+
+def block_width(n_samples: int) -> int:
+    """Return how many label columns are walked at a time, by each thread.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+
+    Returns
+    -------
+    int
+        16, and fewer beyond 260,000 rows, so that blocks stay below 32 MB; at least 4.
+    """
+    return int(np.clip(_BLOCK_ENTRIES // n_samples, 4, _BLOCK))
 
 
 def nearest_labeled(
@@ -206,15 +230,16 @@ def nearest_labeled(
     Memory is O(n·(n_kept + block·threads)) for any number of labels. Blocks are the
     same for any number of threads, and so are the weights.
     """
-    if factor.pays(graph, len(labeled)):
-        found = _by_factorization(graph, labeled, alpha, n_kept, tol, n_jobs)
+    ready = prepared_graph(NormalizedGraph(graph), labeled, alpha, n_columns=len(labeled))
+    if isinstance(ready, NormalizedGraph) and ready.factorize:
+        found = _at_once(graph, labeled, alpha, n_kept, tol, n_jobs)
         if found is not None:
             return found, 1, True
-    return _by_iteration(graph, labeled, alpha, n_kept, tol, max_iter, n_jobs)
+    return _by_levels(ready, labeled, alpha, n_kept, tol, max_iter, n_jobs)
 
 
-def _by_iteration(
-    graph: ConstrainedGraph,
+def _by_levels(
+    graph: NormalizedGraph | ReducedGraph,
     labeled: NDArray[np.intp],
     alpha: float,
     n_kept: int,
@@ -222,37 +247,38 @@ def _by_iteration(
     max_iter: int,
     n_jobs: int | None,
 ) -> tuple[NearestLabeled, int, bool]:
-    """Walk by conjugate gradients, a few columns at a time."""
-    normalized = NormalizedGraph(graph)
+    """Walk with the accuracy of every row assured, a few columns at a time."""
     n_labeled = len(labeled)
     blocks = [np.arange(n_labeled)]  # one factorisation serves all columns of a dense graph
-    if graph.is_sparse and n_labeled > _BLOCK:
+    dense = isinstance(graph, NormalizedGraph) and not graph.is_sparse
+    width = block_width(graph.n_samples)
+    if not dense and n_labeled > width:
         # An even number of blocks, so that two threads end together.
-        blocks = np.array_split(np.arange(n_labeled), 2 * -(-n_labeled // (2 * _BLOCK)))
+        blocks = np.array_split(np.arange(n_labeled), 2 * -(-n_labeled // (2 * width)))
     reference, n_iter, converged = None, 0, True
     if len(blocks) > 1:
         one_class = np.zeros(n_labeled, dtype=np.intp)
-        total = class_columns(normalized, labeled, one_class, 1, alpha, _ROUGH, max_iter)
+        total = class_columns(graph, labeled, one_class, 1, alpha, _ROUGH, max_iter)
         # The largest entry of a row is no less than the mean; views in their order.
         reference = total.log_values.T[::-1] - np.log(n_labeled) + np.log1p(-_ROUGH)
         n_iter, converged = total.n_iter, total.converged
 
     def solve(block: NDArray[np.intp]) -> tuple[_Selection, int, bool]:
         found = log_label_weights(
-            normalized, labeled[block], alpha, tol=tol, max_iter=max_iter, reference=reference
+            graph, labeled[block], alpha, tol=tol, max_iter=max_iter, reference=reference
         )
         return _Selection.of(found.log_values, block, n_kept), found.n_iter, found.converged
 
-    chosen = None
+    heaviest = _Heaviest(n_kept)
     results = _in_threads(solve, blocks, n_jobs)
     for selection, iterations, success in countdown(results, len(blocks), "blocks of labels"):
         n_iter, converged = n_iter + iterations, converged and success
-        chosen = selection if chosen is None else chosen.merged(selection, n_kept)
-    assert chosen is not None  # there is at least one labelled sample
+        heaviest.add(selection)
+    chosen = heaviest.chosen()
     return _relative(chosen.values, chosen.voters), n_iter, converged
 
 
-def _by_factorization(
+def _at_once(
     graph: ConstrainedGraph,
     labeled: NDArray[np.intp],
     alpha: float,
@@ -260,11 +286,13 @@ def _by_factorization(
     tol: float,
     n_jobs: int | None,
 ) -> NearestLabeled | None:
-    """Walk by sparse factorisation; None if some weights underflow."""
-    narrow = np.ptp(graph.log_degrees()) < _SINGLE_LOG_RANGE
-    dtype = np.float32 if tol >= _SINGLE_TOL and narrow else np.float64
-    walk = factor.FactorizedWalk(graph, alpha, dtype)
-    blocks = np.array_split(np.arange(len(labeled)), -(-len(labeled) // _FACTOR_BLOCK))
+    """Walk in single precision on one scale; None if some weights do not fit it."""
+    if tol < _SINGLE_TOL or np.ptp(graph.log_degrees()) >= _SINGLE_LOG_RANGE:
+        return None
+    dtype = np.float32
+    walk = FactorizedWalk(graph, alpha, dtype)
+    width = int(np.clip(_FACTOR_ENTRIES // graph.n_samples, _BLOCK, _FACTOR_BLOCK))
+    blocks = np.array_split(np.arange(len(labeled)), -(-len(labeled) // width))
 
     least = np.zeros((graph.n_samples, 1), dtype=dtype)  # weights below it are out of the race
 
@@ -272,13 +300,14 @@ def _by_factorization(
         weights = walk.weights(labeled[block])
         return _Selection.of(weights, block, n_kept, least)
 
-    chosen = None
+    heaviest = _Heaviest(n_kept)
     results = _in_threads(solve, blocks, n_jobs)
     for selection in countdown(results, len(blocks), "blocks of labels"):
-        chosen = selection if chosen is None else chosen.merged(selection, n_kept)
-        if chosen.values.shape[1] == n_kept:
-            least[:, 0] = np.maximum(chosen.values.min(axis=1), 0.0)
-    assert chosen is not None  # there are hundreds of labelled samples
+        heaviest.add(selection)
+        bar = heaviest.least()
+        if bar is not None:
+            least[:, 0] = np.maximum(bar, 0.0)
+    chosen = heaviest.chosen()
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(chosen.values, 0.0), dtype=np.float64)
     smallest = 0.5 * np.log(np.finfo(dtype).tiny)
@@ -325,17 +354,60 @@ class _Selection:
         heaviest = np.argpartition(values, -n_kept, axis=1)[:, -n_kept:]
         return cls(np.take_along_axis(values, heaviest, axis=1), numbers[heaviest])
 
-    def merged(self, other: _Selection, n_kept: int) -> _Selection:
-        """Select among two selections."""
-        values = np.hstack([self.values, other.values])
-        voters = np.hstack([self.voters, other.voters])
-        if values.shape[1] <= n_kept:
-            return _Selection(values, voters)
-        heaviest = np.argpartition(values, -n_kept, axis=1)[:, -n_kept:]
-        return _Selection(
-            np.take_along_axis(values, heaviest, axis=1),
-            np.take_along_axis(voters, heaviest, axis=1),
-        )
+
+class _Heaviest:
+    """A running selection of the heaviest voters of every row.
+
+    Selections are put aside until there are as many columns as are kept: looking for the
+    heaviest costs about the same for few new columns as for many.
+    """
+
+    def __init__(self, n_kept: int) -> None:
+        self._n_kept = n_kept
+        self._aside: list[_Selection] = []
+        self._new = 0
+        self._full = False
+
+    def add(self, selection: _Selection) -> None:
+        """Take another selection into account."""
+        self._aside.append(selection)
+        self._new += selection.values.shape[1]
+        if self._new >= self._n_kept:
+            self._merge()
+
+    def least(self) -> NDArray[Any] | None:
+        """Return the smallest value kept of every row, if as many as wanted are kept."""
+        if not self._full:
+            return None
+        smallest: NDArray[Any] = self._aside[0].values.min(axis=1)
+        return smallest
+
+    def chosen(self) -> _Selection:
+        """Return the heaviest of all."""
+        self._merge()
+        return self._aside[0]
+
+    def _merge(self) -> None:
+        self._new = 0
+        if len(self._aside) == 1:
+            self._full = self._aside[0].values.shape[1] == self._n_kept
+            return
+        first, n_kept = self._aside[0].values, self._n_kept
+        width = min(n_kept, sum(one.values.shape[1] for one in self._aside))
+        shape = len(first), width
+        values, voters = first, self._aside[0].voters
+        if first.shape != shape or not voters.flags.writeable:
+            values, voters = np.empty(shape, first.dtype), np.empty(shape, np.int32)
+        for rows in _row_slices(len(first)):
+            candidates = np.hstack([one.values[rows] for one in self._aside])
+            numbers = np.hstack([one.voters[rows] for one in self._aside])
+            if width < candidates.shape[1]:
+                heaviest = np.argpartition(candidates, -width, axis=1)[:, -width:]
+                candidates = np.take_along_axis(candidates, heaviest, axis=1)
+                numbers = np.take_along_axis(numbers, heaviest, axis=1)
+            values[rows], voters[rows] = candidates, numbers
+        self._aside = [_Selection(values, voters)]
+        self._full = width == n_kept
 
 
 def _in_threads(work: Callable[[Any], Any], items: list[Any], n_jobs: int | None) -> Iterator[Any]:
@@ -357,11 +429,18 @@ def _in_threads(work: Callable[[Any], Any], items: list[Any], n_jobs: int | None
 
 def _relative(logs: NDArray[np.float64], voters: NDArray[Any]) -> NearestLabeled:
     """Sort voters by weight, equal ones by position, and take out the scale of each row."""
-    order = np.lexsort((voters, -logs), axis=1)
-    logs, voters = (
-        np.take_along_axis(logs, order, axis=1),
-        np.take_along_axis(voters, order, axis=1),
+    out = NearestLabeled(
+        np.empty(logs.shape), np.empty(logs.shape, dtype=np.int32), np.empty(len(logs))
     )
-    log_scale = logs[:, 0].copy()
-    shift = np.where(np.isneginf(log_scale), 0.0, log_scale)
-    return NearestLabeled(np.exp(logs - shift[:, None]), voters.astype(np.int32), log_scale)
+    for rows in _row_slices(len(logs)):
+        order = np.lexsort((voters[rows], -logs[rows]), axis=1)
+        values = np.take_along_axis(logs[rows], order, axis=1)
+        shift = np.where(np.isneginf(values[:, :1]), 0.0, values[:, :1])
+        out.weights[rows] = np.exp(values - shift)
+        out.voters[rows] = np.take_along_axis(voters[rows], order, axis=1)
+        out.log_scale[rows] = values[:, 0]
+    return out
+
+
+def _row_slices(n: int) -> list[slice]:
+    return [slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE)]

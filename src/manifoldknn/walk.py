@@ -20,9 +20,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn.exceptions import warn_caller
+from manifoldknn.fill import factorization_pays
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.peeling import Columns, Solution, solve_by_levels
+from manifoldknn.peeling import Columns, Solution
+from manifoldknn.reduction import ReducedGraph, reduced_graph, solve_columns
 
 
 def tired_random_walk(W: Any, alpha: float = 0.99) -> NDArray[np.float64]:
@@ -118,7 +120,8 @@ def walk_weights(
         with np.errstate(divide="ignore"):
             log_weights = np.log(W)
     graph = ConstrainedGraph(log_weights, np.full(W.shape[0], -1, dtype=np.intp))
-    found = log_label_weights(NormalizedGraph(graph), rows, alpha, tol=tol, max_iter=max_iter)
+    ready = prepared_graph(NormalizedGraph(graph), rows, alpha, n_columns=len(rows))
+    found = log_label_weights(ready, rows, alpha, tol=tol, max_iter=max_iter)
     if not found.converged:
         warn_caller(
             f"The walk did not reach tol={tol}: raise tol, raise max_iter={max_iter} or lower "
@@ -128,8 +131,37 @@ def walk_weights(
     return np.exp(found.log_values)
 
 
+def prepared_graph(
+    graph: NormalizedGraph, labeled: NDArray[np.intp], alpha: float, *, n_columns: int
+) -> NormalizedGraph | ReducedGraph:
+    """Make a graph ready for the way in which its walk is computed soonest.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph
+        The graph.
+    labeled : ndarray of int
+        Samples where walks may start.
+    alpha : float
+        Share of strength kept per step.
+    n_columns : int
+        How many columns will be wanted in all.
+
+    Returns
+    -------
+    NormalizedGraph or ReducedGraph
+        To be factorised if that pays; otherwise, without rows that can be filled in later.
+    """
+    if not graph.is_sparse:
+        return graph
+    if factorization_pays(graph, n_columns, alpha):
+        graph.factorize = True
+        return graph
+    return reduced_graph(graph, labeled, alpha)
+
+
 def log_label_weights(
-    graph: NormalizedGraph,
+    graph: NormalizedGraph | ReducedGraph,
     labeled: NDArray[np.intp],
     alpha: float,
     *,
@@ -141,7 +173,7 @@ def log_label_weights(
 
     Parameters
     ----------
-    graph : NormalizedGraph
+    graph : NormalizedGraph or ReducedGraph
         The graph.
     labeled : ndarray of int
         Labelled samples, the columns of the answer.
@@ -164,7 +196,7 @@ def log_label_weights(
         log_values=np.zeros(len(labeled)),
         views=np.stack([half, -half]),  # P_TRW,ij and P_TRW,ji, up to a factor of the row
     )
-    found = solve_by_levels(
+    found = solve_columns(
         graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, reference=reference
     )
     for column, j in enumerate(labeled):
@@ -175,7 +207,7 @@ def log_label_weights(
 
 
 def log_class_weights(
-    graph: NormalizedGraph,
+    graph: NormalizedGraph | ReducedGraph,
     labeled: NDArray[np.intp],
     codes: NDArray[np.intp],
     n_classes: int,
@@ -192,7 +224,7 @@ def log_class_weights(
 
     Parameters
     ----------
-    graph : NormalizedGraph
+    graph : NormalizedGraph or ReducedGraph
         The graph.
     labeled, codes : ndarray of int
         Labelled samples and their class numbers.
@@ -215,7 +247,7 @@ def log_class_weights(
 
 
 def class_columns(
-    graph: NormalizedGraph,
+    graph: NormalizedGraph | ReducedGraph,
     labeled: NDArray[np.intp],
     codes: NDArray[np.intp],
     n_classes: int,
@@ -231,7 +263,7 @@ def class_columns(
         log_values=np.concatenate([-half, half]),
         views=np.where(np.arange(2 * n_classes) // n_classes == [[0], [1]], 0.0, -np.inf),
     )
-    return solve_by_levels(graph, columns, alpha=alpha, tol=tol, max_iter=max_iter)
+    return solve_columns(graph, columns, alpha=alpha, tol=tol, max_iter=max_iter)
 
 
 def _checked(W: Any, alpha: float) -> tuple[Any, float]:

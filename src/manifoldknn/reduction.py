@@ -1,0 +1,216 @@
+"""Rows with few neighbours are eliminated before the walk is iterated.
+
+A graph of samples has many rows with three to six neighbours. Two rounds of
+elimination halve the number of rows for half as many entries more, and the smaller
+system, scaled to a diagonal of ones again, is better conditioned as well.
+
+The bounds of `normalized` hold for the smaller system. Eliminating rows leaves the
+smallest eigenvalue at 1 - α or above, and A√d ≥ (1 - α)√d for the rows that stay;
+scaling up by s ≥ 1 turns √d into √d / s and keeps both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from manifoldknn.elimination import Elimination, Round
+from manifoldknn.normalized import NormalizedGraph, add_log_products
+from manifoldknn.peeling import Columns, Solution, solve_by_levels
+
+_NARROW = 300.0  # range of logarithms in a row that floats hold easily, neighbours included
+_LEAST_SHARE = 0.05  # of rows that a round must take out to be worth another
+_DENSEST = 2.0  # growth of entries per row up to which rows are eliminated
+
+
+@dataclass(frozen=True)
+class ReducedGraph:
+    """What is left of a graph after rounds of elimination, and the way back.
+
+    Attributes
+    ----------
+    core : NormalizedGraph
+        The smaller system.
+    rows : ndarray of int
+        Rows of the whole graph that it holds, ascending.
+    log_scale : ndarray of float
+        log s for each of them: their unknowns were divided by s.
+    rounds : tuple
+        What was taken out, in order.
+    log_degrees : ndarray of shape (n_samples,)
+        Logarithms of D, of all rows.
+    """
+
+    core: NormalizedGraph
+    rows: NDArray[np.intp]
+    log_scale: NDArray[np.float64]
+    rounds: tuple[Round, ...]
+    log_degrees: NDArray[np.float64]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows of the whole graph."""
+        return len(self.log_degrees)
+
+    def to_core(self, columns: Columns) -> Columns:
+        """Return right-hand sides, none of them in an eliminated row, as the core sees them."""
+        at = np.searchsorted(self.rows, columns.rows)
+        return replace(columns, rows=at, log_values=columns.log_values + self.log_scale[at])
+
+    def from_core(self, log_core: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithms of all rows, given those of the core.
+
+        Parameters
+        ----------
+        log_core : ndarray of shape (n_core, n_columns)
+            Logarithms of the solution of the smaller system.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            The same, and those of the eliminated rows.
+        """
+        out = np.full((self.n_samples, log_core.shape[1]), -np.inf)
+        out[self.rows] = log_core + self.log_scale[:, None]
+        finite = np.isfinite(log_core)
+        smallest = np.where(finite, log_core, np.inf).min(axis=1, initial=np.inf)
+        largest = np.where(finite, log_core, -np.inf).max(axis=1, initial=-np.inf)
+        if (largest - smallest).max(initial=0.0) < _NARROW:
+            self._substitute_relative(out)
+        else:
+            self._substitute_logarithms(out)
+        return out
+
+    def _substitute_relative(self, log_x: NDArray[np.float64]) -> None:
+        """Fill in eliminated rows, each row of numbers on a scale of its own."""
+        shift = log_x.max(axis=1)
+        values = np.exp(log_x - np.where(np.isneginf(shift), 0.0, shift)[:, None])
+        for step in reversed(self.rounds):
+            terms = step.log_terms.copy()
+            counts = np.diff(terms.indptr)
+            terms.data = terms.data + shift[terms.indices]
+            largest = _row_maxima(terms)
+            finite = np.where(np.isneginf(largest), 0.0, largest)
+            terms.data = np.exp(terms.data - np.repeat(finite, counts))
+            sums = terms @ values
+            top = sums.max(axis=1)
+            values[step.rows] = sums / np.where(top > 0, top, 1.0)[:, None]
+            with np.errstate(divide="ignore"):
+                shift[step.rows] = largest + np.log(top)
+                log_x[step.rows] = np.log(sums) + finite[:, None]
+
+    def _substitute_logarithms(self, log_x: NDArray[np.float64]) -> None:
+        """Fill in eliminated rows where the numbers of a row fit no common scale."""
+        for step in reversed(self.rounds):
+            terms = step.log_terms
+            place = np.repeat(np.arange(len(step.rows)), np.diff(terms.indptr))
+            found = np.full((len(step.rows), log_x.shape[1]), -np.inf)
+            add_log_products(place, terms.indices, terms.data, log_x, found)
+            log_x[step.rows] = found
+
+
+def _row_maxima(matrix: Any) -> NDArray[np.float64]:
+    out = np.full(matrix.shape[0], -np.inf)
+    filled = np.diff(matrix.indptr) > 0
+    if filled.any():
+        out[filled] = np.maximum.reduceat(matrix.data, matrix.indptr[:-1][filled])
+    return out
+
+
+def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: float) -> ReducedGraph:
+    """Eliminate rows as long as the smaller system is cheaper to iterate.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph
+        A sparse graph.
+    sources : ndarray of int
+        Rows where right-hand sides are not 0.
+    alpha : float
+        Share of strength kept per step.
+
+    Returns
+    -------
+    ReducedGraph
+        Usually after two rounds.
+
+    Notes
+    -----
+    A round costs a sparse product, O(rows · neighbours²).
+    """
+    stays = graph.group >= 0
+    stays[sources] = True
+    elimination = Elimination(graph.log_s, stays, alpha)
+    most = _DENSEST * elimination.density
+    while elimination.density < most and elimination.eliminate() > _LEAST_SHARE:
+        pass
+    log_scale = -0.5 * np.log(elimination.diagonal)
+    rows, log_s = elimination.rows, elimination.weights.copy()
+    log_s.data = np.log(log_s.data)
+    weak = elimination.weak[rows][:, rows]
+    if weak.nnz:
+        log_s = _log_sum(log_s, weak)
+    counts = np.diff(log_s.indptr)
+    log_s.data = log_s.data + log_scale[log_s.indices] + np.repeat(log_scale, counts)
+    log_s.data -= np.log(alpha)
+    core = NormalizedGraph.of_parts(
+        log_s, graph.log_degrees[rows] - 2.0 * log_scale, graph.group[rows]
+    )
+    return ReducedGraph(core, rows, log_scale, tuple(elimination.rounds), graph.log_degrees)
+
+
+def solve_columns(
+    graph: NormalizedGraph | ReducedGraph,
+    columns: Columns,
+    *,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+    reference: NDArray[np.float64] | None = None,
+) -> Solution:
+    """Solve (I - αS) x = b so that every row is accurate, as `solve_by_levels` does.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph or ReducedGraph
+        S. A reduced graph must have been made for this `alpha`, and have kept all rows
+        where b is not 0.
+    columns, alpha, tol, max_iter, reference
+        As in `solve_by_levels`.
+
+    Returns
+    -------
+    Solution
+        Logarithms of x in all rows. An eliminated row is a nonnegative combination of
+        others, and so are its errors.
+    """
+    accuracy: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter}
+    if isinstance(graph, NormalizedGraph):
+        return solve_by_levels(graph, columns, reference=reference, **accuracy)
+    if reference is not None:
+        reference = reference[:, graph.rows] - graph.log_scale
+    found = solve_by_levels(graph.core, graph.to_core(columns), reference=reference, **accuracy)
+    return replace(found, log_values=graph.from_core(found.log_values))
+
+
+def _log_sum(a: Any, b: Any) -> Any:
+    """Return log(exp(a) + exp(b)) over the entries that either matrix stores."""
+    n = a.shape[0]
+    row, column, value = (
+        np.concatenate([x, y])
+        for x, y in (
+            (a.tocoo().row, b.tocoo().row),
+            (a.tocoo().col, b.tocoo().col),
+            (a.data, b.data),
+        )
+    )
+    order = np.lexsort((column, row))
+    row, column, value = row[order], column[order], value[order]
+    first = np.concatenate([[True], (row[1:] != row[:-1]) | (column[1:] != column[:-1])])
+    value = np.logaddexp.reduceat(value, np.flatnonzero(first))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row[first], minlength=n))])
+    return sparse.csr_array((value, column[first], indptr), shape=a.shape)

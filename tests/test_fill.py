@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from manifoldknn.fill import factorization_pays, predicted_fill
+from manifoldknn.graph import automatic_sigma, build_graph
+from manifoldknn.neighbors import ExactIndex
+from manifoldknn.normalized import NormalizedGraph
+from strategies import Problem, built_graph
+
+
+def graph_of(n, d, seed=0):
+    X = np.random.default_rng(seed).random((n, d))
+    found = ExactIndex(X).among_samples(30)
+    settings = {"graph": "pruned", "graph_neighbors": 10, "tree_depth": 0, "theta": 0.1}
+    return NormalizedGraph(
+        build_graph(
+            X,
+            found,
+            np.full(n, -1),
+            sigma=automatic_sigma(found),
+            metric="euclidean",
+            **settings,
+        )
+    )
+
+
+def true_fill(graph):
+    S = graph.log_s.copy()
+    S.data = np.exp(S.data)
+    matrix = sparse.csc_array(sparse.eye_array(graph.n_samples) - 0.99 * S)
+    options = {"SymmetricMode": True}
+    return splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).L.nnz
+
+
+@pytest.mark.parametrize(("n", "d"), [(20000, 2), (8000, 3), (5000, 5), (3000, 12)])
+def test_the_prediction_is_right_within_a_factor_of_four(n, d):
+    graph = graph_of(n, d)
+    ratio = predicted_fill(graph, 0.99) / true_fill(graph)
+    assert 1 / 4 < ratio < 4
+
+
+def test_stops_as_soon_as_it_is_too_much():
+    graph = graph_of(3000, 12)
+    little = graph.log_s.nnz
+    whole = predicted_fill(graph, 0.99)
+    assert little < predicted_fill(graph, 0.99, enough=little) <= whole
+
+
+def test_pays_for_flat_data_and_many_labels():
+    flat, deep = graph_of(5000, 2), graph_of(3000, 12)
+    assert factorization_pays(flat, 100, 0.99)
+    assert not factorization_pays(deep, 100, 0.99)
+    assert not factorization_pays(flat, 1, 0.99)
+
+
+def test_a_dense_graph_is_not_for_it():
+    X = np.random.default_rng(0).random((30, 2))
+    graph = NormalizedGraph(built_graph(Problem(X, np.full(30, -1)), "full"))
+    assert not factorization_pays(graph, 10, 0.99)
