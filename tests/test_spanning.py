@@ -6,7 +6,7 @@ from scipy.sparse import csgraph
 
 import manifoldknn.spanning as spanning
 import oracles
-from manifoldknn.spanning import in_spanning_forest, joining_edges
+from manifoldknn.spanning import _stable_order, in_spanning_forest, joining_edges
 
 
 def kruskal(pairs, length, n, parts=None):
@@ -69,3 +69,10 @@ def test_many_parts_become_one():
     graph = sparse.coo_array((np.ones(len(low)), (low, high)), shape=(400, 400))
     assert len(low) == 399
     assert csgraph.connected_components(graph, directed=False)[0] == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(values=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 7.5]), min_size=1, max_size=200))
+def test_equal_lengths_keep_their_order(values):
+    length = np.array(values)
+    assert (_stable_order(length) == np.argsort(length, kind="stable")).all()

@@ -75,9 +75,7 @@ def _forest(
     Lengths are replaced by their ranks: scipy reads a length of 0 as "no edge", and
     ranks leave no ties.
     """
-    order = np.argsort(length)
-    if (np.diff(length[order]) == 0).any():  # only then the slower sort is needed
-        order = np.argsort(length, kind="stable")
+    order = _stable_order(length)
     rank = np.empty(len(low))
     rank[order] = np.arange(1, len(low) + 1)
     # The spanning tree of older versions of scipy reads 32-bit indices only.
@@ -90,6 +88,20 @@ def _forest(
     kept[chosen.data.astype(np.intp)] = True
     answer: NDArray[np.bool_] = kept[rank.astype(np.intp)]
     return answer
+
+
+def _stable_order(length: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return what ``np.argsort(length, kind="stable")`` does, several times sooner."""
+    order = np.argsort(length)
+    first = np.ones(len(order), dtype=np.intp)
+    first[1:] = np.diff(length[order]) != 0
+    if first.all():
+        return order
+    # Number equal lengths alike, and sort by that number and the position.
+    for_position = len(order).bit_length()
+    key = (np.cumsum(first) << for_position) | order
+    key.sort()
+    return np.asarray(key & ((1 << for_position) - 1))
 
 
 def joining_edges(X: Any, parts: NDArray[np.intp], *, metric: Any) -> Edges:
