@@ -29,7 +29,7 @@ _CHECKED_NEIGHBORS = 30
 _COMPONENTS = 64
 _PCA_ROWS = 5000
 _CANDIDATES = 2.1  # measured again per neighbour wanted
-_CHUNK_ROWS = 1 << 15
+_CHUNK_ROWS = 1 << 14
 
 
 class InvertedIndex(NeighborIndex):
@@ -154,8 +154,20 @@ class InvertedIndex(NeighborIndex):
         Neighbors
             A sample is never its own neighbour.
         """
-        rows = np.arange(self.n_samples)
-        return self._search(self._rows, self._projected, n_neighbors, itself=rows)
+        # Rows of one list look at the same rows: one after another, they find them in the cache.
+        lists = [self._ids(number) for number in range(self._lists.nlist)]
+        order = np.concatenate(lists).astype(np.intp)
+        return self._search(self._rows, self._projected, n_neighbors, itself=order)
+
+    def _ids(self, number: int) -> NDArray[np.int64]:
+        """Return the samples of one list."""
+        import faiss
+
+        stored, size = self._lists.invlists, self._lists.invlists.list_size(number)
+        if not size:
+            return np.empty(0, dtype=np.int64)
+        ids: NDArray[np.int64] = faiss.rev_swig_ptr(stored.get_ids(number), size)
+        return ids.copy()
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         """Return the nearest samples of new rows, as far as they were found.
@@ -182,25 +194,28 @@ class InvertedIndex(NeighborIndex):
         n_neighbors: int,
         itself: NDArray[np.intp] | None = None,
     ) -> Neighbors:
+        """Search for rows; `itself` are all of them, in an order of choice, if they are samples."""
         n = len(rows)
         indices = np.empty((n, n_neighbors), dtype=np.intp)
         distances = np.empty((n, n_neighbors))
         width = self._width(n_neighbors + (itself is not None))
+        order = np.arange(n) if itself is None else itself
         with faiss_threads(self.n_jobs) as faiss:
             for start in range(0, n, _CHUNK_ROWS):
-                part = slice(start, start + _CHUNK_ROWS)
+                part = order[start : start + _CHUNK_ROWS]
+                asked = rows[part]
                 found = self._lists.search(projected[part], width)[1]
-                squared = self._squared(faiss, rows[part], found)
+                squared = self._squared(faiss, asked, found)
                 if itself is not None:
-                    squared[found == itself[part, None]] = np.inf
+                    squared[found == part[:, None]] = np.inf
                 short = np.flatnonzero(np.isfinite(squared).sum(axis=1) < n_neighbors)
                 if short.size:  # lists too small: look everywhere
-                    exact = faiss.knn(rows[part][short], self._rows, width)[1]
+                    exact = faiss.knn(asked[short], self._rows, width)[1]
                     found[short] = exact
-                    squared[short] = self._squared(faiss, rows[part][short], exact)
+                    squared[short] = self._squared(faiss, asked[short], exact)
                     if itself is not None:
                         squared[short] = np.where(
-                            exact == itself[part][short, None], np.inf, squared[short]
+                            exact == part[short, None], np.inf, squared[short]
                         )
                 indices[part], distances[part] = sorted_neighbors(found, squared, n_neighbors)
         if self.metric == "cosine":

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import csgraph
 
 from manifoldknn.elimination import Elimination, Round
 from manifoldknn.normalized import NormalizedGraph, add_log_products
@@ -36,7 +37,7 @@ class ReducedGraph:
     core : NormalizedGraph
         The smaller system.
     rows : ndarray of int
-        Rows of the whole graph that it holds, ascending.
+        Rows of the whole graph that it holds, in its order: neighbours near each other.
     log_scale : ndarray of float
         log s for each of them: their unknowns were divided by s.
     rounds : tuple
@@ -58,7 +59,9 @@ class ReducedGraph:
 
     def to_core(self, columns: Columns) -> Columns:
         """Return right-hand sides, none of them in an eliminated row, as the core sees them."""
-        at = np.searchsorted(self.rows, columns.rows)
+        place = np.full(self.n_samples, -1, dtype=np.intp)
+        place[self.rows] = np.arange(len(self.rows))
+        at = place[columns.rows]
         return replace(columns, rows=at, log_values=columns.log_values + self.log_scale[at])
 
     def from_core(self, log_core: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -157,6 +160,9 @@ def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: floa
     counts = np.diff(log_s.indptr)
     log_s.data = log_s.data + log_scale[log_s.indices] + np.repeat(log_scale, counts)
     log_s.data -= np.log(alpha)
+    # Neighbours that stand near each other are found in the cache.
+    order = csgraph.reverse_cuthill_mckee(log_s, symmetric_mode=True)
+    log_s, rows, log_scale = log_s[order][:, order], rows[order], log_scale[order]
     core = NormalizedGraph.of_parts(
         log_s, graph.log_degrees[rows] - 2.0 * log_scale, graph.group[rows]
     )
