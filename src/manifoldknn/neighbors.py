@@ -31,6 +31,7 @@ _SPARE = 4  # extra candidates, so that rounding in the search cannot lose a tru
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
+_FEW_ROWS = 32  # up to here, the library's preparations cost more than the search itself
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,15 @@ class NeighborIndex(ABC):
     def n_samples(self) -> int:
         """Number of samples searched."""
         return int(self.X.shape[0])
+
+    @property
+    def template(self) -> Any:
+        """Samples of the dtype and form that new rows must have, in no particular number."""
+        return self.X
+
+    def rows(self, chosen: NDArray[np.intp]) -> Any:
+        """Return some of the samples."""
+        return self.X[chosen]
 
     @abstractmethod
     def among_samples(self, n_neighbors: int) -> Neighbors:
@@ -174,6 +184,7 @@ class ExactIndex(NeighborIndex):
         jobs = -1 if n_jobs is None and X.shape[0] > _PARALLEL_ROWS else n_jobs
         self._search = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
         self._search.fit(searched)
+        self._centered = None if self._center is None else (searched, squared_norms(searched))
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample.
@@ -210,6 +221,10 @@ class ExactIndex(NeighborIndex):
         Neighbors
             Neighbours among the samples, nearest first.
         """
+        if self._centered is not None and Q.shape[0] <= _FEW_ROWS:
+            assert self._center is not None
+            found = candidates_by_products(Q - self._center, *self._centered, n_neighbors)
+            return nearest_euclidean(Q, self.X, found, n_neighbors)
         candidates = min(n_neighbors + _SPARE, self.n_samples)
         return Neighbors(*sorted_neighbors(*self._measured(Q, candidates), n_neighbors))
 
@@ -221,6 +236,86 @@ class ExactIndex(NeighborIndex):
             rows = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
             distances = euclidean_pairs(Q, self.X, rows, indices.ravel()).reshape(indices.shape)
         return np.asarray(indices, dtype=np.intp), np.asarray(distances, dtype=np.float64)
+
+
+def squared_norms(X: NDArray[Any]) -> NDArray[np.float64]:
+    """Return ‖x‖² of every row in double precision."""
+    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return norms
+
+
+def candidates_by_products(
+    Q: NDArray[Any], X: NDArray[Any], norms: NDArray[np.float64], n_neighbors: int
+) -> NDArray[np.intp]:
+    """Return samples among which the nearest of every row certainly are.
+
+    One matrix product gives ‖x‖² - 2xq, which orders the samples as their
+    distances do, up to rounding. What lies within rounding of the last place
+    stays a candidate.
+
+    Parameters
+    ----------
+    Q : ndarray of shape (n_queries, n_features)
+        Rows, few enough that a distance to every sample fits into memory.
+    X : ndarray of shape (n_samples, n_features)
+        Samples, best near the origin.
+    norms : ndarray of shape (n_samples,)
+        Their `squared_norms`.
+    n_neighbors : int
+        How many are wanted, at most ``n_samples``.
+
+    Returns
+    -------
+    ndarray of shape (n_queries, n_candidates)
+        Sample numbers; where a row has fewer candidates, its last is repeated.
+    """
+    n, d = X.shape
+    scores = norms - 2.0 * (Q @ X.T)
+    width = min(n_neighbors + _SPARE, n)
+    if width == n:
+        return np.broadcast_to(np.arange(n), scores.shape)
+    found = np.argpartition(scores, width - 1, axis=1)[:, :width]
+    # Sums of d products are wrong by less than d roundings of the product of the norms.
+    reach = np.sqrt(norms.max()) * np.sqrt(squared_norms(Q))
+    slack = 8.0 * (d + 2) * np.finfo(X.dtype).eps * (reach + norms.max())
+    kept = np.take_along_axis(scores, found, axis=1)
+    limit = np.partition(kept, n_neighbors - 1, axis=1)[:, n_neighbors - 1] + slack
+    doubtful = np.flatnonzero(kept.max(axis=1) <= limit)
+    if not doubtful.size:
+        return found
+    lists = [np.flatnonzero(scores[row] <= limit[row]) for row in doubtful]
+    wide = np.empty((len(found), max(map(len, lists))), dtype=np.intp)
+    wide[:, :width], wide[:, width:] = found, found[:, -1:]
+    for row, candidates in zip(doubtful, lists):
+        wide[row, : len(candidates)], wide[row, len(candidates) :] = candidates, candidates[-1]
+    return wide
+
+
+def nearest_euclidean(
+    Q: NDArray[Any], X: NDArray[Any], candidates: NDArray[np.intp], n_neighbors: int
+) -> Neighbors:
+    """Return the nearest of some candidates by distances measured pair by pair.
+
+    Parameters
+    ----------
+    Q, X : ndarray
+        Rows and samples.
+    candidates : ndarray of shape (n_queries, n_candidates)
+        Sample numbers, of which the last may be repeated.
+    n_neighbors : int
+        How many to keep.
+
+    Returns
+    -------
+    Neighbors
+        Nearest first, equal distances by index.
+    """
+    rows = np.repeat(np.arange(len(candidates)), candidates.shape[1])
+    distances = euclidean_pairs(Q, X, rows, candidates.ravel()).reshape(candidates.shape)
+    repeated = candidates[:, 1:] == candidates[:, :-1]
+    if repeated.any():
+        distances[:, 1:][repeated] = np.inf
+    return Neighbors(*sorted_neighbors(candidates, distances, n_neighbors))
 
 
 def euclidean_pairs(
