@@ -206,13 +206,13 @@ class GrowingIndex(NeighborIndex):
         return self.grown_lists(before, n_neighbors)
 
     def grown_lists(self, before: Neighbors, n_neighbors: int) -> Neighbors:
-        """Return the nearest other samples of every sample from those of the first ones.
+        """Return the nearest other samples of every sample from those known of some.
 
         Parameters
         ----------
         before : Neighbors
-            For each of the first samples its nearest among them, at least `n_neighbors`
-            or all of them.
+            For each of the first samples, as many as there are lists, its nearest among
+            them: at least `n_neighbors` or all of them.
         n_neighbors : int
             How many to return.
 
@@ -225,13 +225,15 @@ class GrowingIndex(NeighborIndex):
         -----
         Cost O(n·m·d) for m samples added to n, instead of O((n+m)²·d).
         """
-        n, m = self.first.n_samples, self.n_late
-        extra = self._among_late(self.first.X, min(n_neighbors, m))
-        indices = np.concatenate([before.indices, extra.indices + n], axis=1)
+        n, known = self.n_samples, len(before.indices)
+        start = known - self.first.n_samples  # among the samples added
+        listed = self.first.X if not start else self.rows(np.arange(known))
+        extra = self._among_late(listed, min(n_neighbors, n - known), start)
+        indices = np.concatenate([before.indices, extra.indices + known], axis=1)
         distances = np.concatenate([before.distances, extra.distances], axis=1)
         old = sorted_neighbors(indices, distances, n_neighbors)
-        found = self.query(self.late, min(n_neighbors + 1, n + m))
-        itself = found.indices == (n + np.arange(m))[:, None]
+        found = self.query(self.late[start:], min(n_neighbors + 1, n))
+        itself = found.indices == np.arange(known, n)[:, None]
         # With many duplicates a row may miss itself; then its last candidate goes instead.
         away = np.where(itself, np.inf, found.distances)
         new = sorted_neighbors(found.indices, away, n_neighbors)
@@ -263,27 +265,27 @@ class GrowingIndex(NeighborIndex):
         distances = np.concatenate([found.distances, extra.distances], axis=1)
         return Neighbors(*sorted_neighbors(indices, distances, n_neighbors))
 
-    def _among_late(self, Q: Any, count: int) -> Neighbors:
-        """Return the nearest of the samples added, by comparing with each of them."""
-        m = self.n_late
+    def _among_late(self, Q: Any, count: int, start: int = 0) -> Neighbors:
+        """Return the nearest of the samples added from `start` on, by comparing with each."""
         indices = np.empty((Q.shape[0], count), dtype=np.intp)
         distances = np.empty((Q.shape[0], count))
-        step = max(1, _CHUNK_VALUES // max(m, Q.shape[1]))
-        for start in range(0, Q.shape[0], step):
-            part = slice(start, start + step)
-            found = self._nearest_late(Q[part], count)
+        step = max(1, _CHUNK_VALUES // max(self.n_late, Q.shape[1]))
+        for first in range(0, Q.shape[0], step):
+            part = slice(first, first + step)
+            found = self._nearest_late(Q[part], count, start)
             indices[part], distances[part] = found.indices, found.distances
         return Neighbors(indices, distances)
 
-    def _nearest_late(self, Q: Any, count: int) -> Neighbors:
+    def _nearest_late(self, Q: Any, count: int, start: int) -> Neighbors:
+        late = self.late[start:]
         if self._moved is not None:
-            moved, norms = self._moved
-            found = candidates_by_products(Q - self._center, moved.values, norms.values, count)
-            return nearest_euclidean(Q, self.late, found, count)
+            moved, norms = (column.values[start:] for column in self._moved)
+            found = candidates_by_products(Q - self._center, moved, norms, count)
+            return nearest_euclidean(Q, late, found, count)
         name = "euclidean" if self._euclidean else self.metric
-        block = np.asarray(pairwise_distances(Q, self.late, metric=name), dtype=np.float64)
-        everyone = np.broadcast_to(np.arange(self.n_late), block.shape)
+        block = np.asarray(pairwise_distances(Q, late, metric=name), dtype=np.float64)
+        everyone = np.broadcast_to(np.arange(late.shape[0]), block.shape)
         if self._euclidean:  # sparse: products blur what is near
             near = sorted_neighbors(everyone, block, count + _SPARE)[0]
-            return nearest_euclidean(Q, self.late, near, count)
+            return nearest_euclidean(Q, late, near, count)
         return Neighbors(*sorted_neighbors(everyone, block, count))

@@ -347,11 +347,12 @@ def euclidean_pairs(
             difference = (a.astype(np.float64) - b.astype(np.float64)).tocsr()
             out[part] = np.sqrt(np.asarray(difference.multiply(difference).sum(axis=1)).ravel())
         else:
-            out[part] = _row_norms(np.subtract(a, b, dtype=np.float64))
+            out[part] = row_norms(np.subtract(a, b, dtype=np.float64))
     return out
 
 
-def _row_norms(difference: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_norms(difference: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ‖x‖ of every row, for numbers of any size."""
     with np.errstate(over="ignore", under="ignore"):
         norms: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     # Squares leave float64 beyond 1e154 and below 1e-154: those few rows are scaled first.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from manifoldknn.neighbors import NeighborIndex, Neighbors
+from manifoldknn.neighbors import NeighborIndex, Neighbors, row_norms
 from manifoldknn.simplex import simplex_weights
 from manifoldknn.voters import NearestLabeled
 
@@ -38,11 +38,14 @@ class Reconstruction:
         Convex weights.
     residuals : ndarray of shape (n_queries,)
         ‖x - Σ z_i x_i‖, the distance that is left.
+    spacings : ndarray of shape (n_queries,)
+        ‖x - x_1‖, the distance to the nearest sample.
     """
 
     indices: NDArray[np.intp]
     z: NDArray[np.float64]
     residuals: NDArray[np.float64]
+    spacings: NDArray[np.float64]
 
 
 def row_chunks(n_rows: int, *values_per_row: int) -> Iterator[slice]:
@@ -94,17 +97,18 @@ def reconstruction(
     """
     indices = (index.query(Q, n_neighbors) if found is None else found).indices
     z, residuals = np.empty(indices.shape), np.empty(len(indices))
+    spacings = np.empty(len(indices))
     step = max(1, _CHUNK_BYTES // (8 * max(1, indices.shape[1] * Q.shape[1])))
     for start in range(0, len(indices), step):
         part = slice(start, start + step)
         here = indices[part]
-        rows = _coordinates(Q[part], index.metric)
-        neighbors = _coordinates(index.rows(here.ravel()), index.metric)
+        rows = coordinates(Q[part], index.metric)
+        neighbors = coordinates(index.rows(here.ravel()), index.metric)
         neighbors = neighbors.reshape(*here.shape, -1)
         z[part] = simplex_weights(rows, neighbors)
-        left = np.matmul(z[part, None, :], neighbors)[:, 0, :] - rows
-        residuals[part] = np.sqrt(np.einsum("ij,ij->i", left, left))
-    return Reconstruction(indices, z, residuals)
+        residuals[part] = row_norms(np.matmul(z[part, None, :], neighbors)[:, 0, :] - rows)
+        spacings[part] = row_norms(neighbors[:, 0, :] - rows)
+    return Reconstruction(indices, z, residuals, spacings)
 
 
 def reconstructed_weights(
@@ -207,7 +211,8 @@ def _combine(
     out.voters[:] = order
 
 
-def _coordinates(rows: Any, metric: Any) -> NDArray[np.float64]:
+def coordinates(rows: Any, metric: Any) -> NDArray[np.float64]:
+    """Return rows as dense doubles in the space that reconstruction is done in."""
     dense = rows.toarray() if sparse.issparse(rows) else rows
     dense = np.asarray(dense, dtype=np.float64)
     return np.asarray(normalize(dense)) if metric == "cosine" else dense

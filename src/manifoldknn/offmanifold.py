@@ -1,0 +1,183 @@
+"""How well rows are reconstructed, and which are far from everything.
+
+A row's residual r is what its best convex combination of neighbours leaves of
+it. How large a residual is usual differs from place to place, so it is compared
+with what the row's neighbours leave when they are reconstructed from *their*
+neighbours, themselves excluded:
+
+    ratio(x) = r(x) / (√(mean_i r_i²) + mean_i s_i / 10),
+
+i over the neighbours of x, s_i the distance from i to its nearest sample: where
+neighbours surround each other r_i is 0, and s_i still tells the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.reconstruct import Reconstruction, row_chunks
+from manifoldknn.voters import NearestLabeled
+
+_SPACING_SHARE = 0.1
+_CHECKED_ROWS = 512  # of the model, whose ratios tell what is usual
+_USUAL = 0.99  # share of them that is not to be flagged
+_LEAST_LIMIT = 1.0
+
+
+class OwnResiduals:
+    """Residuals and spacings of samples among the others, computed when asked for.
+
+    Only remembers what follows from the model: filling it does not change the model,
+    and it is not written down with one.
+
+    Parameters
+    ----------
+    n_samples : int
+        How many samples.
+    """
+
+    def __init__(self, n_samples: int) -> None:
+        self._values = np.full((n_samples, 2), np.nan)
+        self.limit: float | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnResiduals, (len(self._values),)
+
+    def of(
+        self,
+        rows: NDArray[np.intp],
+        reconstructed: Callable[[NDArray[np.intp]], Reconstruction],
+    ) -> NDArray[np.float64]:
+        """Return residuals and spacings of some samples.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            The samples, any number of times.
+        reconstructed : callable
+            Reconstructs samples from their neighbours, themselves excluded.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), 2)
+            Residuals and spacings.
+        """
+        new = np.unique(rows[np.isnan(self._values[rows, 0])])
+        if new.size:
+            made = reconstructed(new)
+            self._values[new] = np.stack([made.residuals, made.spacings], axis=1)
+        return self._values[rows]
+
+
+def residual_ratios(
+    residuals: NDArray[np.float64], own: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Compare residuals with those of the neighbours.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (n_queries,)
+        Of the rows.
+    own : ndarray of shape (n_queries, n_neighbors, 2)
+        Residuals and spacings of their neighbours.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,)
+        Ratios as in the text of this module; 0 where a row equals a sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.offmanifold import residual_ratios
+    >>> residual_ratios(np.array([2.0, 0.0]), np.full((2, 5, 2), 1.0)).round(2)
+    array([1.82, 0.  ])
+    """
+    usual = np.sqrt(np.square(own[..., 0]).mean(axis=1)) + _SPACING_SHARE * own[..., 1].mean(axis=1)
+    with np.errstate(divide="ignore", over="ignore"):
+        beyond = np.where(residuals > 0, np.inf, 0.0)
+        return np.divide(residuals, usual, out=beyond, where=usual > 0)
+
+
+def usual_limit(ratios: NDArray[np.float64]) -> float:
+    """Return the ratio beyond which a row is off the manifold.
+
+    Parameters
+    ----------
+    ratios : ndarray
+        Of samples that are on it.
+
+    Returns
+    -------
+    float
+        Exceeded by 1 % of them, and not below 1.
+    """
+    return max(_LEAST_LIMIT, float(np.quantile(ratios, _USUAL, method="higher")))
+
+
+def checked_rows(n_samples: int) -> NDArray[np.intp]:
+    """Return the samples whose ratios set the limit: all, or 512 drawn once and for all."""
+    if n_samples <= _CHECKED_ROWS:
+        return np.arange(n_samples)
+    drawn = np.random.default_rng(0).choice(n_samples, _CHECKED_ROWS, replace=False)
+    return np.sort(drawn).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class ReconstructionError:
+    """What reconstruction from neighbours gets wrong.
+
+    Attributes
+    ----------
+    samples : float
+        The paper's RMSE of the rows, 100·‖X - X̂‖² / ‖X‖², in percent.
+    weights : float
+        The same of their walk weights.
+    residuals : ndarray of shape (n_rows,)
+        ‖x - x̂‖ of every row.
+    """
+
+    samples: float
+    weights: float
+    residuals: NDArray[np.float64]
+
+
+def relative_weight_error(truth: NearestLabeled, rebuilt: NearestLabeled, n_voters: int) -> float:
+    """Return 100·‖T - R‖² / ‖T‖² for walk weights T and their reconstruction R.
+
+    Parameters
+    ----------
+    truth, rebuilt : NearestLabeled
+        The same rows; a voter that a row does not keep counts as 0.
+    n_voters : int
+        How many voters there are.
+
+    Returns
+    -------
+    float
+        In percent; 0 if all weights are 0.
+    """
+    scales = np.concatenate([truth.log_scale, rebuilt.log_scale])
+    top = float(scales.max(initial=-np.inf))
+    if np.isneginf(top):
+        return 0.0
+    wrong = total = 0.0
+    for part in row_chunks(len(truth.log_scale), n_voters):
+        t, r = (_scattered(side.rows(part), top, n_voters) for side in (truth, rebuilt))
+        wrong += float(np.square(t - r).sum())
+        total += float(np.square(t).sum())
+    return 100.0 * wrong / total if total else 0.0
+
+
+def _scattered(nearest: NearestLabeled, log_unit: float, n_voters: int) -> NDArray[np.float64]:
+    """Return the weights of every voter, divided by exp(log_unit)."""
+    out = np.zeros((len(nearest.weights), n_voters))
+    scaled = nearest.weights * np.exp(nearest.log_scale - log_unit)[:, None]
+    np.put_along_axis(out, nearest.voters.astype(np.intp), scaled, axis=1)
+    return out
+
