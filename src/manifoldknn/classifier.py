@@ -329,7 +329,8 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         ndarray of shape (n_queries,)
             Labels; the unlabelled marker where the classifier abstains.
         """
-        return self._labels.decode(self._predicted(self._new_rows(X), with_shares=False)[1])
+        _, codes = self._predicted(self._new_rows(X), with_shares=False)
+        return self._labels.decode(codes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class shares of the vote for new rows.

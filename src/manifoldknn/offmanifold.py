@@ -5,10 +5,11 @@ it. How large a residual is usual differs from place to place, so it is compared
 with what the row's neighbours leave when they are reconstructed from *their*
 neighbours, themselves excluded:
 
-    ratio(x) = r(x) / (√(mean_i r_i²) + mean_i s_i / 10),
+    ratio(x) = r(x) / (√(mean_i r_i²) + mean_i s_i),
 
 i over the neighbours of x, s_i the distance from i to its nearest sample: where
-neighbours surround each other r_i is 0, and s_i still tells the scale.
+neighbours surround each other r_i is 0, and s_i still tells the scale. What ratio
+is too large is read off the ratios of the samples themselves.
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ from numpy.typing import NDArray
 from manifoldknn.reconstruct import Reconstruction, row_chunks
 from manifoldknn.voters import NearestLabeled
 
-_SPACING_SHARE = 0.1
 _CHECKED_ROWS = 512  # of the model, whose ratios tell what is usual
 _USUAL = 0.99  # share of them that is not to be flagged
-_LEAST_LIMIT = 1.0
+_LEAST_LIMIT = 0.5
 
 
 class OwnResiduals:
@@ -96,9 +96,9 @@ def residual_ratios(
     >>> import numpy as np
     >>> from manifoldknn.offmanifold import residual_ratios
     >>> residual_ratios(np.array([2.0, 0.0]), np.full((2, 5, 2), 1.0)).round(2)
-    array([1.82, 0.  ])
+    array([1., 0.])
     """
-    usual = np.sqrt(np.square(own[..., 0]).mean(axis=1)) + _SPACING_SHARE * own[..., 1].mean(axis=1)
+    usual = np.sqrt(np.square(own[..., 0]).mean(axis=1)) + own[..., 1].mean(axis=1)
     with np.errstate(divide="ignore", over="ignore"):
         beyond = np.where(residuals > 0, np.inf, 0.0)
         return np.divide(residuals, usual, out=beyond, where=usual > 0)
@@ -115,7 +115,7 @@ def usual_limit(ratios: NDArray[np.float64]) -> float:
     Returns
     -------
     float
-        Exceeded by 1 % of them, and not below 1.
+        Exceeded by 1 % of them, and not below ½.
     """
     return max(_LEAST_LIMIT, float(np.quantile(ratios, _USUAL, method="higher")))
 

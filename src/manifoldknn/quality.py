@@ -27,10 +27,10 @@ class QualityMixin(AnsweringMixin):
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Score how well new rows fit between the rows of the model; lower is odder.
 
-        The score is minus the row's reconstruction residual, divided by the usual
-        residual of its neighbours: 0 for a row of the model or one amid others, about
-        -1 for one as odd as its neighbours are, minus infinity where rows that lie
-        exactly between each other have a neighbour that does not.
+        The score is -r / (r̄ + s̄): r the row's reconstruction residual, r̄ the root mean
+        square of the residuals that its neighbours have, s̄ their mean distance to their
+        nearest sample. It is 0 for a row of the model or one amid others, some -0.5 for one
+        as odd as its neighbours are.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class QualityMixin(AnsweringMixin):
         -------
         ndarray of bool of shape (n_queries,)
             True where ``score_samples(X)`` is below that of 99 % of the model's own rows
-            (each judged without itself; 512 of them are looked at), and below -1.
+            (each judged without itself; 512 of them are looked at), and below -0.5.
         """
         return self.score_samples(X) < -self._limit()
 
