@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,23 +58,23 @@ class Arrivals:
         shares : ndarray
             Their votes.
         width : int
-            How many rows an arrival is combined of.
+            How many rows an arrival is combined of at most.
 
         Returns
         -------
         Arrivals
             None so far.
         """
-        table = (nearest.weights, nearest.voters, nearest.log_scale, shares)
-        nobody = (
+        table: list[NDArray[Any]] = [nearest.weights, nearest.voters, nearest.log_scale, shares]
+        nobody: list[NDArray[Any]] = [
             np.empty(0, dtype=np.intp),
             np.empty((0, width), dtype=np.intp),
             np.empty((0, width)),
             np.empty(0),
             np.empty(0),
             np.empty(0, dtype=np.bool_),
-        )
-        return cls(len(shares), *map(GrowingArray, (*table, *nobody)))
+        ]
+        return cls(len(shares), *map(GrowingArray, table + nobody))
 
     def joined_by(
         self,
@@ -101,6 +102,8 @@ class Arrivals:
             This state stays as it is.
         """
         seen = np.full(len(shares), len(self.shares.values), dtype=np.intp)
+        missing = self.z.values.shape[1] - made.z.shape[1]  # while there are very few rows
+        indices, z = (np.pad(a, ((0, 0), (0, missing))) for a in (made.indices, made.z))
         return Arrivals(
             self.n_walked,
             self.weights.appended(nearest.weights),
@@ -108,8 +111,8 @@ class Arrivals:
             self.log_scale.appended(nearest.log_scale),
             self.shares.appended(shares),
             self.seen.appended(seen),
-            self.indices.appended(made.indices),
-            self.z.appended(made.z),
+            self.indices.appended(indices),
+            self.z.appended(z),
             self.residuals.appended(made.residuals),
             self.spacings.appended(made.spacings),
             self.off_manifold.appended(off_manifold),
@@ -142,6 +145,6 @@ class Arrivals:
             part = slice(start - self.n_walked, end - self.n_walked)
             known = NearestLabeled(*(column.values for column in table))
             new = combined(self.z.values[part], self.indices.values[part], known)
-            rows = (new.weights, new.voters, new.log_scale)
+            rows: list[NDArray[Any]] = [new.weights, new.voters, new.log_scale]
             table = [column.appended(row) for column, row in zip(table, rows)]
         return NearestLabeled(*(column.values for column in table))

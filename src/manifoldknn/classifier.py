@@ -18,7 +18,7 @@ from manifoldknn.graph import automatic_sigma, build_graph, candidate_count, sel
 from manifoldknn.growing import GrowingIndex
 from manifoldknn.labels import EncodedLabels, encode_labels
 from manifoldknn.memory import check_memory
-from manifoldknn.neighbors import check_metric
+from manifoldknn.neighbors import Neighbors, check_metric
 from manifoldknn.offmanifold import OwnResiduals
 from manifoldknn.online import Geometry, OnlineMixin
 from manifoldknn.parameters import check_class_prior, check_parameters
@@ -248,10 +248,11 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         }
 
         with stages.stage("neighbours"):
-            index, neighbors, edges = geometry or self._searched(X, graph_neighbors)
+            found = geometry or self._searched(X, graph_neighbors)
+            neighbors = found.lists
         with stages.stage("graph"):
             sigma = automatic_sigma(neighbors) if self.sigma == "auto" else float(self.sigma)
-            edges = edges or selected_edges(X, neighbors, **pairs)
+            edges = found.edges or selected_edges(X, neighbors, **pairs)
             graph = build_graph(
                 X,
                 neighbors,
@@ -265,8 +266,9 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         with stages.stage("walk"):
             self.classes_, self._labels = labels.classes, labels
             self.labeled_indices_ = labels.labeled
-            self._index, self._lists, self._edges = index, neighbors, edges
-            self._geometry = (self.graph, self.graph_neighbors, self.metric)
+            self._index, self._lists, self._edges = found.index, neighbors, edges
+            self._lists_as_new = found.as_new
+            self._settings = (self.graph, self.graph_neighbors, self.metric)
             self._graph = graph
             self._walk = self._walk_from_labels()
             self._arrivals, self._own = None, OwnResiduals(X.shape[0])
@@ -294,7 +296,9 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
                 f"metric={self.metric!r} gave distances that are not finite: check it, or "
                 "rescale X."
             )
-        return index, neighbors, None
+        # Kept with the model, so in the smallest type that names every row.
+        numbers: Any = neighbors.indices.astype(np.int32 if X.shape[0] < 2**31 else np.int64)
+        return Geometry(index, Neighbors(numbers, neighbors.distances), None, as_new=True)
 
     def _walk_from_labels(self, by_class: bool | None = None) -> LabelWalk:
         walk = label_walk(

@@ -8,7 +8,6 @@ through the rows added since beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,17 +19,15 @@ from manifoldknn.neighbors import (
     EUCLIDEAN,
     NeighborIndex,
     Neighbors,
-    candidates_by_products,
     nearest_euclidean,
     sorted_neighbors,
-    squared_norms,
 )
+from manifoldknn.products import SPARE, candidates_by_products, squared_norms
 
 _SPARE_SHARE = 4  # a new buffer has room for a quarter more rows
 _CHUNK_VALUES = 1 << 22
 _FEW_LATE_ROWS = 1000  # that a search may always have beside its first ones
 _LATE_SHARE = 4  # beyond, a quarter of those
-_SPARE = 4  # extra candidates, so that rounding in the search cannot lose a true neighbour
 
 
 class GrowingArray:
@@ -98,7 +95,7 @@ class GrowingIndex(NeighborIndex):
     Notes
     -----
     Samples added later are compared with a query one by one: O(m·d) for m of them,
-    until `settled` makes one search of all.
+    so a new search over all is due once it `is_crowded`.
 
     Examples
     --------
@@ -139,13 +136,14 @@ class GrowingIndex(NeighborIndex):
         return self.first.n_samples + self.n_late
 
     @property
-    def X(self) -> Any:  # type: ignore[override]
+    def X(self) -> Any:
         """All samples; a copy once samples were added."""
         if self.late is None:
             return self.first.X
-        stack = sparse.vstack if sparse.issparse(self.late) else np.concatenate
-        X = stack([self.first.X, self.late])
-        return X.tocsr() if sparse.issparse(X) else X
+        both = [self.first.X, self.late]
+        if sparse.issparse(self.late):
+            return sparse.vstack(both).tocsr()
+        return np.concatenate(both)
 
     def rows(self, chosen: NDArray[np.intp]) -> Any:
         """Return some of the samples."""
@@ -179,23 +177,13 @@ class GrowingIndex(NeighborIndex):
             grown._moved = before[0].appended(moved), before[1].appended(squared_norms(moved))
         return grown
 
-    def settled(self, open_search: Callable[[Any], NeighborIndex]) -> GrowingIndex:
-        """Return one search over all samples where too many were added, else this one.
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many samples were added that one search over all is called for.
 
-        Parameters
-        ----------
-        open_search : callable
-            Returns a search over samples.
-
-        Returns
-        -------
-        GrowingIndex
-            A new one as soon as more than 1000 samples, and more than a quarter of the
-            first ones, were added.
+        True from 1000 samples, and a quarter of the first ones, on.
         """
-        if self.n_late <= max(_FEW_LATE_ROWS, self.first.n_samples // _LATE_SHARE):
-            return self
-        return GrowingIndex(open_search(self.X))
+        return self.n_late > max(_FEW_LATE_ROWS, self.first.n_samples // _LATE_SHARE)
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample."""
@@ -286,6 +274,6 @@ class GrowingIndex(NeighborIndex):
         block = np.asarray(pairwise_distances(Q, late, metric=name), dtype=np.float64)
         everyone = np.broadcast_to(np.arange(late.shape[0]), block.shape)
         if self._euclidean:  # sparse: products blur what is near
-            near = sorted_neighbors(everyone, block, count + _SPARE)[0]
+            near = sorted_neighbors(everyone, block, count + SPARE)[0]
             return nearest_euclidean(Q, late, near, count)
         return Neighbors(*sorted_neighbors(everyone, block, count))

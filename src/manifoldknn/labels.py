@@ -129,7 +129,7 @@ def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
 def encode_further(
     y: Any, known: EncodedLabels, *, unlabeled: Any = "auto"
 ) -> tuple[EncodedLabels, npt.NDArray[np.intp]]:
-    """Number labels that come later beside those known, new classes among them.
+    """Encode labels that come later beside those known, new classes among them.
 
     Parameters
     ----------

@@ -21,13 +21,14 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
+from manifoldknn.products import SPARE, candidates_by_products, squared_norms
+
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
 _MANHATTAN = frozenset({"manhattan", "l1", "cityblock"})
 _TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # others break the triangle inequality
 _SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
 METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
 _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
-_SPARE = 4  # extra candidates, so that rounding in the search cannot lose a true neighbour
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
@@ -200,7 +201,7 @@ class ExactIndex(NeighborIndex):
             A sample is never its own neighbour; its duplicates may be.
         """
         n = self.n_samples
-        candidates = min(n_neighbors + 1 + _SPARE, n)
+        candidates = min(n_neighbors + 1 + SPARE, n)
         indices, distances = self._measured(self.X, candidates)
         # With many duplicates a row may miss itself; then its last candidate goes instead.
         distances[indices == np.arange(n)[:, None]] = np.inf
@@ -225,7 +226,7 @@ class ExactIndex(NeighborIndex):
             assert self._center is not None
             found = candidates_by_products(Q - self._center, *self._centered, n_neighbors)
             return nearest_euclidean(Q, self.X, found, n_neighbors)
-        candidates = min(n_neighbors + _SPARE, self.n_samples)
+        candidates = min(n_neighbors + SPARE, self.n_samples)
         return Neighbors(*sorted_neighbors(*self._measured(Q, candidates), n_neighbors))
 
     def _measured(self, Q: Any, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
@@ -236,59 +237,6 @@ class ExactIndex(NeighborIndex):
             rows = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
             distances = euclidean_pairs(Q, self.X, rows, indices.ravel()).reshape(indices.shape)
         return np.asarray(indices, dtype=np.intp), np.asarray(distances, dtype=np.float64)
-
-
-def squared_norms(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Return ‖x‖² of every row in double precision."""
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
-
-
-def candidates_by_products(
-    Q: NDArray[Any], X: NDArray[Any], norms: NDArray[np.float64], n_neighbors: int
-) -> NDArray[np.intp]:
-    """Return samples among which the nearest of every row certainly are.
-
-    One matrix product gives ‖x‖² - 2xq, which orders the samples as their
-    distances do, up to rounding. What lies within rounding of the last place
-    stays a candidate.
-
-    Parameters
-    ----------
-    Q : ndarray of shape (n_queries, n_features)
-        Rows, few enough that a distance to every sample fits into memory.
-    X : ndarray of shape (n_samples, n_features)
-        Samples, best near the origin.
-    norms : ndarray of shape (n_samples,)
-        Their `squared_norms`.
-    n_neighbors : int
-        How many are wanted, at most ``n_samples``.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_candidates)
-        Sample numbers; where a row has fewer candidates, its last is repeated.
-    """
-    n, d = X.shape
-    scores = norms - 2.0 * (Q @ X.T)
-    width = min(n_neighbors + _SPARE, n)
-    if width == n:
-        return np.broadcast_to(np.arange(n), scores.shape)
-    found = np.argpartition(scores, width - 1, axis=1)[:, :width]
-    # Sums of d products are wrong by less than d roundings of the product of the norms.
-    reach = np.sqrt(norms.max()) * np.sqrt(squared_norms(Q))
-    slack = 8.0 * (d + 2) * np.finfo(X.dtype).eps * (reach + norms.max())
-    kept = np.take_along_axis(scores, found, axis=1)
-    limit = np.partition(kept, n_neighbors - 1, axis=1)[:, n_neighbors - 1] + slack
-    doubtful = np.flatnonzero(kept.max(axis=1) <= limit)
-    if not doubtful.size:
-        return found
-    lists = [np.flatnonzero(scores[row] <= limit[row]) for row in doubtful]
-    wide = np.empty((len(found), max(map(len, lists))), dtype=np.intp)
-    wide[:, :width], wide[:, width:] = found, found[:, -1:]
-    for row, candidates in zip(doubtful, lists):
-        wide[row, : len(candidates)], wide[row, len(candidates) :] = candidates, candidates[-1]
-    return wide
 
 
 def nearest_euclidean(

@@ -180,4 +180,3 @@ def _scattered(nearest: NearestLabeled, log_unit: float, n_voters: int) -> NDArr
     scaled = nearest.weights * np.exp(nearest.log_scale - log_unit)[:, None]
     np.put_along_axis(out, nearest.voters.astype(np.intp), scaled, axis=1)
     return out
-

@@ -10,7 +10,7 @@ graph; who is near whom is not searched again.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -29,12 +29,32 @@ from manifoldknn.quality import QualityMixin
 from manifoldknn.reconstruct import combined
 from manifoldknn.spanning import Edges
 
-Geometry = tuple[GrowingIndex, Neighbors, Edges | None]
-
 _REFRESH_SHARE = 5  # refresh when a fifth as many rows have come as the walk went over,
 _LEAST_ODD = 10  # or when this many, and one in a hundred of those, were off the manifold
 _ODD_SHARE_OF_WALKED = 100
 _ODD_SHARE_OF_ARRIVALS = 10  # and more than a tenth of all that came
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Who is near whom: what does not depend on labels.
+
+    Attributes
+    ----------
+    index : GrowingIndex
+        Search over all rows.
+    lists : Neighbors
+        Neighbours of every row.
+    edges : tuple of ndarray or None
+        Pairs that the third rule links, if known.
+    as_new : bool
+        Whether the lists are what a new search would find.
+    """
+
+    index: GrowingIndex
+    lists: Neighbors
+    edges: Edges | None
+    as_new: bool
 
 
 def refresh_is_due(n_walked: int, n_arrived: int, n_odd: int) -> bool:
@@ -117,10 +137,10 @@ class OnlineMixin(QualityMixin):
             check_parameters(self._parameters())
             X = self._new_rows(X)
             known, codes = self._further_labels(y, X.shape[0], classes)
-            if (codes >= 0).any():
+            if (codes >= 0).any() or self._settings_changed():
                 self._index = self._index.appended(X)
-                joint = np.concatenate([known.codes, codes])
-                self._relearn(EncodedLabels(known.classes, joint, known.marker), search=False)
+                labels = replace(known, codes=np.concatenate([known.codes, codes]))
+                self._relearn(labels, search=refresh is True)
                 return self
             self._take_in(X)
             if refresh is True or (refresh == "auto" and self._refresh_is_due()):
@@ -212,9 +232,10 @@ class OnlineMixin(QualityMixin):
                 "y is None, but the first chunk needs at least one labelled row: pass y, with -1 "
                 "(or None) where a row is unlabelled, or call fit."
             )
-        self._fit(X, y, in_stream=True)
-        _check_announced(self.classes_, classes, self.unlabeled)
-        return self
+        check_parameters(self._parameters())
+        labels = encode_labels(y, unlabeled=self.unlabeled)
+        _check_announced(labels.classes, classes, self.unlabeled)
+        return self._fit(X, y, in_stream=True)
 
     def _further_labels(
         self, y: Any, n_rows: int, classes: Any
@@ -254,16 +275,17 @@ class OnlineMixin(QualityMixin):
         before = self._arrivals
         if before is None:
             before = Arrivals.none(
-                self._walk.nearest, self.label_distributions_, made.indices.shape[1]
+                self._walk.nearest, self.label_distributions_, self.graph_neighbors
             )
         self._arrivals = before.joined_by(made, nearest, shares, odd)
         self._walk = replace(self._walk, nearest=self._arrivals.nearest)
-        self._index = self._index.appended(X).settled(self._opened)
+        self._index = self._index.appended(X)
+        if self._index.is_crowded and not self._lists_were_brought():
+            self._index = GrowingIndex(self._opened(self._index.X))
         unknown = np.full(len(codes), -1, dtype=np.intp)
         self._labels = replace(self._labels, codes=np.concatenate([self._labels.codes, unknown]))
         self.label_distributions_ = self._arrivals.shares.values
-        answers = self._labels.decode(codes)
-        self.transduction_ = np.concatenate([self.transduction_, answers])
+        self.transduction_ = np.concatenate([self.transduction_, self._labels.decode(codes)])
         self.unreached_ = np.concatenate([self.unreached_, unreached])
 
     def _refresh_is_due(self) -> bool:
@@ -275,7 +297,7 @@ class OnlineMixin(QualityMixin):
 
     def _relearn(self, labels: EncodedLabels, *, search: bool) -> None:
         geometry = self._known_geometry(search=search)
-        X = self._index.X if geometry is None else geometry[0].X
+        X = self._index.X if geometry is None else geometry.index.X
         self._learn(X, labels, Stages(None, 4, X, None), geometry)
 
     def _known_geometry(self, *, search: bool) -> Geometry | None:
@@ -283,15 +305,17 @@ class OnlineMixin(QualityMixin):
 
         With `search`, only what a new search would find as well.
         """
-        index, lists, n = self._index, self._lists, self._index.n_samples
-        if self._geometry != (self.graph, self.graph_neighbors, self.metric):
-            return None  # parameters have changed since
-        n_listed = len(lists.indices)
-        if n_listed == n:
-            return index, lists, self._edges
-        brought = not isinstance(self.neighbors, str) and not hasattr(self.neighbors, "kneighbors")
-        exact = self._searches_exactly(index)
-        if search and not (exact or brought):
+        index, lists = self._index, self._lists
+        n, n_listed = index.n_samples, len(lists.indices)
+        brought = self._lists_were_brought()
+        if self._settings_changed():
+            return None
+        if n_listed == n and (self._lists_as_new or brought or not search):
+            return Geometry(index, lists, self._edges, self._lists_as_new)
+        exact = isinstance(index.first, ExactIndex) and self._searches_exactly(index)
+        if not brought and ((search and not exact) or index.first.n_samples > n_listed):
+            return None
+        if not brought and not exact and index.is_crowded:
             return None
         count = candidate_count(self.graph, self.graph_neighbors, n)
         if lists.indices.shape[1] < min(count, n_listed - 1) and not brought:
@@ -299,23 +323,27 @@ class OnlineMixin(QualityMixin):
         lists = index.grown_lists(lists, count)
         if exact:
             index = GrowingIndex(self._opened(index.X))
-        return index, lists, None
+        return Geometry(index, lists, None, exact)
+
+    def _settings_changed(self) -> bool:
+        """Tell whether parameters that neighbours and edges follow from are others now."""
+        return self._settings != (self.graph, self.graph_neighbors, self.metric)
+
+    def _lists_were_brought(self) -> bool:
+        return not isinstance(self.neighbors, str) and not hasattr(self.neighbors, "kneighbors")
 
     def _searches_exactly(self, index: GrowingIndex) -> bool:
-        """Tell whether the search is exact and would be for all rows as well."""
-        if not isinstance(self.neighbors, str) or not isinstance(index.first, ExactIndex):
-            return False
-        name = self.neighbors
-        return name == "exact" or (
-            name == "auto" and automatic_engine(index.X, self.metric) == "exact"
-        )
+        """Tell whether a search over all rows would be exact."""
+        if self.neighbors == "auto":
+            shape = (index.n_samples, index.template.shape[1])
+            return automatic_engine(index.template, self.metric, shape) == "exact"
+        return bool(self.neighbors == "exact")
 
     def _opened(self, X: Any) -> Any:
         """Return a search over more rows than there were."""
-        searcher = isinstance(self.neighbors, str) or hasattr(self.neighbors, "kneighbors")
         return open_index(
             X,
-            self.neighbors if searcher else "auto",
+            "auto" if self._lists_were_brought() else self.neighbors,
             metric=self.metric,
             n_jobs=self.n_jobs,
             seed=self._seed(),

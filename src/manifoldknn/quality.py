@@ -18,7 +18,13 @@ from manifoldknn.offmanifold import (
     residual_ratios,
     usual_limit,
 )
-from manifoldknn.reconstruct import Reconstruction, combined, coordinates, reconstruction, row_chunks
+from manifoldknn.reconstruct import (
+    Reconstruction,
+    combined,
+    coordinates,
+    reconstruction,
+    row_chunks,
+)
 
 
 class QualityMixin(AnsweringMixin):

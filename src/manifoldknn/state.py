@@ -46,7 +46,8 @@ class FittedState:
     _labels: EncodedLabels  # of all rows
     _lists: Neighbors  # neighbours of the rows that the graph has
     _edges: Edges  # pairs of them that the third rule links
-    _geometry: tuple[Any, ...]  # the parameters that lists and edges follow from
+    _lists_as_new: bool  # whether a new search would find the same
+    _settings: tuple[Any, ...]  # the parameters that lists and edges follow from
     _graph: ConstrainedGraph
     _walk: LabelWalk  # voters of all rows
     _class_factors: NDArray[np.float64]
