@@ -32,6 +32,7 @@ _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute f
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
+_PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
 _FEW_ROWS = 32  # up to here, the library's preparations cost more than the search itself
 
 
@@ -287,7 +288,7 @@ def euclidean_pairs(
         One distance per pair.
     """
     out = np.empty(len(rows))
-    step = max(1, _CHUNK_BYTES // (8 * max(1, A.shape[1])))
+    step = max(1, _PAIR_BYTES // (8 * max(1, A.shape[1])))
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
         a, b = A[rows[part]], B[cols[part]]

@@ -5,11 +5,13 @@ it. How large a residual is usual differs from place to place, so it is compared
 with what the row's neighbours leave when they are reconstructed from *their*
 neighbours, themselves excluded:
 
-    ratio(x) = r(x) / (√(mean_i r_i²) + mean_i s_i),
+    oddity(x) = max( r / (r̄ + s̄), s / 2s̄ ),
 
-i over the neighbours of x, s_i the distance from i to its nearest sample: where
-neighbours surround each other r_i is 0, and s_i still tells the scale. What ratio
-is too large is read off the ratios of the samples themselves.
+r̄ the root mean square of the neighbours' residuals, s the distance from x to its
+nearest sample and s̄ the mean of the neighbours' s: where neighbours surround each
+other r̄ is 0, and s̄ still tells the scale; where they surround x from afar, as a
+ring does its centre, r is 0, and s tells. What is too odd is read off the samples
+themselves.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from manifoldknn.reconstruct import Reconstruction, row_chunks
 from manifoldknn.voters import NearestLabeled
 
-_CHECKED_ROWS = 512  # of the model, whose ratios tell what is usual
+_CHECKED_ROWS = 512  # of the model, whose oddities tell what is usual
 _USUAL = 0.99  # share of them that is not to be flagged
 _LEAST_LIMIT = 0.5
 
@@ -74,14 +76,14 @@ class OwnResiduals:
         return self._values[rows]
 
 
-def residual_ratios(
-    residuals: NDArray[np.float64], own: NDArray[np.float64]
+def oddities(
+    residuals: NDArray[np.float64], spacings: NDArray[np.float64], own: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Compare residuals with those of the neighbours.
+    """Compare residuals and spacings with those of the neighbours.
 
     Parameters
     ----------
-    residuals : ndarray of shape (n_queries,)
+    residuals, spacings : ndarray of shape (n_queries,)
         Of the rows.
     own : ndarray of shape (n_queries, n_neighbors, 2)
         Residuals and spacings of their neighbours.
@@ -89,39 +91,45 @@ def residual_ratios(
     Returns
     -------
     ndarray of shape (n_queries,)
-        Ratios as in the text of this module; 0 where a row equals a sample.
+        As in the text of this module; 0 where a row equals a sample.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manifoldknn.offmanifold import residual_ratios
-    >>> residual_ratios(np.array([2.0, 0.0]), np.full((2, 5, 2), 1.0)).round(2)
-    array([1., 0.])
+    >>> from manifoldknn.offmanifold import oddities
+    >>> oddities(np.array([2.0, 0.0]), np.array([2.0, 6.0]), np.full((2, 5, 2), 1.0))
+    array([1., 3.])
     """
-    usual = np.sqrt(np.square(own[..., 0]).mean(axis=1)) + own[..., 1].mean(axis=1)
-    with np.errstate(divide="ignore", over="ignore"):
-        beyond = np.where(residuals > 0, np.inf, 0.0)
-        return np.divide(residuals, usual, out=beyond, where=usual > 0)
+    usual = own[..., 1].mean(axis=1)
+    both = np.sqrt(np.square(own[..., 0]).mean(axis=1)) + usual
+    return np.maximum(_shares(residuals, both), 0.5 * _shares(spacings, usual))
 
 
-def usual_limit(ratios: NDArray[np.float64]) -> float:
-    """Return the ratio beyond which a row is off the manifold.
+def _shares(sizes: NDArray[np.float64], usual: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide; beside what is usually 0, anything else is infinite."""
+    beyond = np.where(sizes > 0, np.inf, 0.0)
+    with np.errstate(over="ignore"):
+        return np.divide(sizes, usual, out=beyond, where=usual > 0)
+
+
+def usual_limit(of_samples: NDArray[np.float64]) -> float:
+    """Return the oddity beyond which a row is off the manifold.
 
     Parameters
     ----------
-    ratios : ndarray
-        Of samples that are on it.
+    of_samples : ndarray
+        Oddities of samples, which are on it.
 
     Returns
     -------
     float
         Exceeded by 1 % of them, and not below ½.
     """
-    return max(_LEAST_LIMIT, float(np.quantile(ratios, _USUAL, method="higher")))
+    return max(_LEAST_LIMIT, float(np.quantile(of_samples, _USUAL, method="higher")))
 
 
 def checked_rows(n_samples: int) -> NDArray[np.intp]:
-    """Return the samples whose ratios set the limit: all, or 512 drawn once and for all."""
+    """Return the samples whose oddities set the limit: all, or 512 drawn once and for all."""
     if n_samples <= _CHECKED_ROWS:
         return np.arange(n_samples)
     drawn = np.random.default_rng(0).choice(n_samples, _CHECKED_ROWS, replace=False)

@@ -271,7 +271,7 @@ class OnlineMixin(QualityMixin):
         n_voters = len(self._walk.voter_classes)
         nearest = combined(made.z, made.indices, self._walk.nearest, n_voters=n_voters)
         shares, codes, unreached = self._answer(nearest, X)
-        odd = self._ratios(made) > self._limit()
+        odd = self._oddities(made) > self._limit()
         before = self._arrivals
         if before is None:
             before = Arrivals.none(

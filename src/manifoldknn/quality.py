@@ -14,8 +14,8 @@ from manifoldknn.neighbors import Neighbors, row_norms
 from manifoldknn.offmanifold import (
     ReconstructionError,
     checked_rows,
+    oddities,
     relative_weight_error,
-    residual_ratios,
     usual_limit,
 )
 from manifoldknn.reconstruct import (
@@ -33,10 +33,10 @@ class QualityMixin(AnsweringMixin):
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Score how well new rows fit between the rows of the model; lower is odder.
 
-        The score is -r / (r̄ + s̄): r the row's reconstruction residual, r̄ the root mean
-        square of the residuals that its neighbours have, s̄ their mean distance to their
-        nearest sample. It is 0 for a row of the model or one amid others, some -0.5 for one
-        as odd as its neighbours are.
+        The score is -max(r / (r̄ + s̄), s / 2s̄): r the residual of the row's reconstruction,
+        s its distance to the nearest sample, r̄ the root mean square of its neighbours'
+        residuals, s̄ the mean of their distances to their nearest samples. It is 0 for a
+        row of the model and some -0.5 for one as odd as its neighbours are.
 
         Parameters
         ----------
@@ -55,7 +55,7 @@ class QualityMixin(AnsweringMixin):
         X = self._new_rows(X)
         scores = np.empty(X.shape[0])
         for part in row_chunks(X.shape[0], X.shape[1]):
-            scores[part] = -self._ratios(self._made(X[part]))
+            scores[part] = -self._oddities(self._made(X[part]))
         return scores
 
     def is_off_manifold(self, X: Any) -> NDArray[np.bool_]:
@@ -147,15 +147,16 @@ class QualityMixin(AnsweringMixin):
             out[late, 1] = self._arrivals.spacings.values[flat[late] - walked]
         return out.reshape(*rows.shape, 2)
 
-    def _ratios(self, made: Reconstruction) -> NDArray[np.float64]:
-        return residual_ratios(made.residuals, self._own_values(made.indices))
+    def _oddities(self, made: Reconstruction) -> NDArray[np.float64]:
+        return oddities(made.residuals, made.spacings, self._own_values(made.indices))
 
     def _limit(self) -> float:
-        """Return the ratio beyond which a row is off the manifold."""
+        """Return the oddity beyond which a row is off the manifold."""
         if self._own.limit is None:
             rows = checked_rows(self._graph.n_samples)
             width = min(self.graph_neighbors, self._lists.indices.shape[1])
             near = self._lists.indices[rows, :width].astype(np.intp)
-            own = self._own_values(rows)[:, 0]
-            self._own.limit = usual_limit(residual_ratios(own, self._own_values(near)))
+            own = self._own_values(rows)
+            odd = oddities(own[:, 0], own[:, 1], self._own_values(near))
+            self._own.limit = usual_limit(odd)
         return self._own.limit
