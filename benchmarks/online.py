@@ -1,0 +1,310 @@
+"""Measure learning from a stream: error and time beside fitting again, and predict beside kNN.
+
+    python benchmarks/online.py                  every part
+    python benchmarks/online.py error speed      some of them
+    python benchmarks/online.py --quick          one seed, fewer rows
+
+Parts: error (online against refitting, as in the paper), speed (seconds per row of both),
+dense (the paper's own method: all pairs, plain inverse), labels (what a label costs), predict
+(satlog) and mnist (throughput and latency beside KNeighborsClassifier). The data sets are
+looked for in the folder that MANIFOLDKNN_DATA names. Tables go to results/online.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from machine import machine, versions
+from samples import load
+from scipy import sparse
+from sklearn.neighbors import KNeighborsClassifier
+
+from manifoldknn import ManifoldKNNClassifier, constrained_graph, tired_random_walk
+
+RESULTS = Path(__file__).with_name("results")
+SETS = {"satlog": "satimage", "pendigits": "pendigits", "banknote": "banknote"}
+LABELS_PER_CLASS = 10
+ONLINE = 1000
+STEP = 100  # rows between two refits whose error is taken
+REFITS_TIMED = 5
+
+
+def data(name):
+    """Return a set scaled to [0, 1], repeated rows removed."""
+    folder = os.environ.get("MANIFOLDKNN_DATA")
+    if not folder:
+        sys.exit("Set MANIFOLDKNN_DATA to the folder of the data sets.")
+    X, y = load(Path(folder) / f"{SETS.get(name, name)}.npz")
+    first = np.sort(np.unique(X, axis=0, return_index=True)[1])
+    return X[first].astype(np.float64), y[first]
+
+
+def split(y, seed):
+    """Rows of a fit with ten labels per class, its y, and the online rows in random order."""
+    rng = np.random.default_rng(seed)
+    labeled = np.concatenate(
+        [rng.choice(np.flatnonzero(y == c), LABELS_PER_CLASS, replace=False) for c in np.unique(y)]
+    )
+    rest = rng.permutation(np.setdiff1d(np.arange(len(y)), labeled))
+    known = np.concatenate([labeled, rest[ONLINE:]])
+    partly = np.concatenate([y[labeled], np.full(len(known) - len(labeled), -1)])
+    return known, partly, rest[:ONLINE]
+
+
+def seconds(work):
+    start = time.perf_counter()
+    answer = work()
+    return time.perf_counter() - start, answer
+
+
+def median_seconds(work, times):
+    return float(np.median([seconds(work)[0] for _ in range(times)]))
+
+
+def error(options):
+    """Error in percent of rows that came one by one, and of refitting with each hundred."""
+    rows = []
+    for name in SETS:
+        X, y = data(name)
+        online, refit = [], []
+        for seed in range(1 if options.quick else 5):
+            known, partly, stream = split(y, seed)
+            clf = ManifoldKNNClassifier().fit(X[known], partly)
+            for row in stream:
+                clf.partial_fit(X[row : row + 1], refresh=False)
+            online.append(clf.transduction_[len(known) :] != y[stream])
+            again = []
+            for end in range(STEP, ONLINE + 1, STEP):
+                both = np.concatenate([known, stream[:end]])
+                labels = np.concatenate([partly, np.full(end, -1)])
+                fitted = ManifoldKNNClassifier().fit(X[both], labels).transduction_
+                again.append(fitted[-STEP:] != y[stream[end - STEP : end]])
+            refit.append(np.concatenate(again))
+        for end in range(STEP, ONLINE + 1, STEP):
+            mine, theirs = (100 * np.mean([w[:end] for w in side]) for side in (online, refit))
+            rows.append(
+                {"set": name, "online rows": end, "online, %": mine, "refit, %": theirs,
+                 "difference": mine - theirs}
+            )  # fmt: skip
+    return rows
+
+
+def speed(options):
+    """Seconds per row: one row at a time, taken in, against fitting again with it."""
+    rows = []
+    for name in SETS:
+        X, y = data(name)
+        known, partly, stream = split(y, 0)
+        entry = {"set": name, "rows": len(known)}
+        for refresh in (False, "auto"):
+            clf = ManifoldKNNClassifier().fit(X[known], partly)
+            times = [
+                seconds(lambda r=row: clf.partial_fit(X[r : r + 1], refresh=refresh))[0]  # noqa: B023
+                for row in stream
+            ]
+            entry[f"online, ms (refresh={refresh})"] = 1e3 * np.mean(times)
+        both, labels = np.append(known, stream[0]), np.append(partly, -1)
+        refit = median_seconds(
+            lambda b=both, p=labels: ManifoldKNNClassifier().fit(X[b], p),  # noqa: B023
+            2 if options.quick else REFITS_TIMED,
+        )
+        entry["sparse refit, ms"] = 1e3 * refit
+        entry["sparse refit / online"] = entry["sparse refit, ms"] / entry[
+            "online, ms (refresh=False)"
+        ]
+        entry["sparse refit / online with auto"] = entry["sparse refit, ms"] / entry[
+            "online, ms (refresh=auto)"
+        ]
+        rows.append(entry)
+    return rows
+
+
+def dense(options):
+    """One fit by the paper's method: all pairs, one plain inverse, one vote."""
+    rows = []
+    for name in SETS:
+        X, y = data(name)
+        if options.quick:
+            X, y = X[:2000], y[:2000]
+        known, partly, _ = split(y, 0)
+        X = X[known]
+
+        def fit(X=X, partly=partly):
+            W = constrained_graph(X, partly, graph="full")
+            P = tired_random_walk(W)
+            labeled = np.flatnonzero(partly >= 0)
+            weights = (P[:, labeled] + P[labeled].T) / 2
+            heaviest = np.argsort(-weights, axis=1)[:, :5]
+            votes = np.zeros((len(X), partly.max() + 1))
+            np.add.at(
+                votes,
+                (np.arange(len(X))[:, None], partly[labeled][heaviest]),
+                np.take_along_axis(weights, heaviest, axis=1),
+            )
+            return votes.argmax(axis=1)
+
+        taken, _ = seconds(fit)
+        clf = ManifoldKNNClassifier().fit(X, partly)
+        new = X[:200] + 1e-3
+        online = np.mean(
+            [seconds(lambda r=row: clf.partial_fit(r[None], refresh=False))[0] for row in new]  # noqa: B023
+        )
+        rows.append(
+            {"set": name, "rows": len(X), "dense refit, s": taken, "online, ms": 1e3 * online,
+             "dense refit / online": taken / online}
+        )  # fmt: skip
+    return rows
+
+
+def labels(options):
+    """What a label costs: on a row of the model, on a new row, and by fitting again."""
+    rows = []
+    for name in SETS:
+        X, y = data(name)
+        known, partly, stream = split(y, 0)
+        times = {"set_labels, known row": [], "partial_fit, labelled row": [], "fit": []}
+        for row in stream[: 2 if options.quick else 5]:
+            clf = ManifoldKNNClassifier().fit(X[known], partly)
+            last = len(known) - 1
+            times["set_labels, known row"].append(
+                seconds(lambda c=clf, n=last: c.set_labels([n], y[known[n]]))[0]  # noqa: B023
+            )
+            times["partial_fit, labelled row"].append(
+                seconds(lambda c=clf, r=row: c.partial_fit(X[r : r + 1], y[r : r + 1]))[0]  # noqa: B023
+            )
+            both = np.append(known, row)
+            times["fit"].append(
+                seconds(
+                    lambda b=both, r=row: ManifoldKNNClassifier().fit(X[b], np.append(partly, y[r]))  # noqa: B023
+                )[0]
+            )
+        rows.append({"set": name, **{f"{k}, ms": 1e3 * np.median(v) for k, v in times.items()}})
+    return rows
+
+
+def latency(model, Q, count=300):
+    """Median milliseconds of a single row."""
+    return 1e3 * np.median([seconds(lambda q=q: model.predict(q[None]))[0] for q in Q[:count]])
+
+
+def against_knn(name, X, y, new, clf, engine):
+    """One line of the table: a batch and a single row, of ours and of kNN."""
+    clf.predict(new[:64])
+    knn = KNeighborsClassifier(n_neighbors=10, algorithm="brute", n_jobs=-1).fit(X, y)
+    knn.predict(new[:64])
+    times = 5 if len(X) < 20_000 else 1
+    ours, theirs = (median_seconds(lambda m=m: m.predict(new), times) for m in (clf, knn))
+    return {
+        "set": name, "engine": engine, "rows": len(X), "queries": len(new), "ours, s": ours,
+        "kNN, s": theirs, "ours / kNN": ours / theirs, "one row, ours, ms": latency(clf, new),
+        "one row, kNN, ms": latency(knn, new),
+    }  # fmt: skip
+
+
+def predict(options):
+    """Predict on satlog, the last 2000 rows from the first 4435, 10 labels per class."""
+    X, y = data("satlog")
+    n = 4435
+    return [against_knn("satlog", X[:n], y[:n], X[n:], fitted(X[:n], y[:n]), "exact")]
+
+
+def mnist(options):
+    """The same on MNIST, 10,000 rows from 60,000: exact, and on inverted lists.
+
+    On inverted lists kNN gets its ten neighbours from the same index and votes with them.
+    """
+    X, y = data("mnist")
+    X = X.astype(np.float32)
+    n, m = (5000, 1000) if options.quick else (60_000, 10_000)
+    X, y, new = X[:n], y[:n], X[n : n + m]
+    clf = fitted(X, y, neighbors="inverted")
+    clf.predict(new[:64])
+    ours = median_seconds(lambda: clf.predict(new), 3)
+    index = clf._index.first
+    knn = KNeighborsClassifier(n_neighbors=10, metric="precomputed", n_jobs=-1)
+    knn.fit(sparse.csr_array((n, n)), y)
+
+    def same_index():
+        found = index.query(new, 10)
+        pointers = np.arange(0, found.indices.size + 1, 10)
+        shape = (len(new), n)
+        graph = sparse.csr_array((found.distances.ravel(), found.indices.ravel(), pointers), shape)
+        return knn.predict(graph)
+
+    theirs = median_seconds(same_index, 3)
+    line = {
+        "set": "mnist", "engine": "inverted", "rows": n, "queries": m, "ours, s": ours,
+        "kNN, s": theirs, "ours / kNN": ours / theirs, "one row, ours, ms": latency(clf, new),
+    }  # fmt: skip
+    # The walk does not depend on who searches for new rows: the exact index takes over.
+    clf.set_params(neighbors="exact")
+    clf._index = type(clf._index)(clf._opened(X))
+    return [line, against_knn("mnist", X, y, new, clf, "exact")]
+
+
+def fitted(X, y, **parameters):
+    rng = np.random.default_rng(0)
+    partly = np.full(len(y), -1)
+    for c in np.unique(y):
+        rows = rng.choice(np.flatnonzero(y == c), LABELS_PER_CLASS, replace=False)
+        partly[rows] = c
+    return ManifoldKNNClassifier(**parameters).fit(X, partly)
+
+
+PARTS = {part.__name__: part for part in (error, speed, dense, labels, predict, mnist)}
+
+
+def table(rows):
+    """Return rows as Markdown."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    lines = ["| " + " | ".join(keys) + " |", "| " + " | ".join("---" for _ in keys) + " |"]
+    for row in rows:
+        cells = [row.get(key, "") for key in keys]
+        shown = [f"{c:,.3g}" if isinstance(c, float) and abs(c) < 1000 else c for c in cells]
+        shown = [f"{c:,.0f}" if isinstance(c, float | int) else str(c) for c in shown]
+        lines.append("| " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+def write(path, text):
+    """Write a file whole or not at all."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="part")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / "online.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for name in options.parts or PARTS:
+        rows = PARTS[name](options)
+        print(f"{name}: {PARTS[name].__doc__.splitlines()[0]}\n\n{table(rows)}\n", flush=True)
+        when = datetime.now(UTC).strftime("%Y-%m-%d")
+        kept[name] = {"rows": rows, "when": when, "machine": machine(), "versions": versions()}
+        write(path, json.dumps(kept, indent=1, default=float) + "\n")
+    pages = ["# Learning from a stream\n\nWritten by `python benchmarks/online.py`."]
+    for name in [part for part in PARTS if part in kept]:
+        entry = kept[name]
+        where = ", ".join(str(v) for v in entry["machine"].values())
+        pages.append(
+            f"## {name}\n\n{PARTS[name].__doc__.strip()}\n\n{table(entry['rows'])}\n\n"
+            f"Measured on {entry['when']}: {where}."
+        )
+    write(options.out / "online.md", "\n\n".join(pages) + "\n")
+
+
+if __name__ == "__main__":
+    main()
