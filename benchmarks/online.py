@@ -116,12 +116,12 @@ def speed(options):
             2 if options.quick else REFITS_TIMED,
         )
         entry["sparse refit, ms"] = 1e3 * refit
-        entry["sparse refit / online"] = entry["sparse refit, ms"] / entry[
-            "online, ms (refresh=False)"
-        ]
-        entry["sparse refit / online with auto"] = entry["sparse refit, ms"] / entry[
-            "online, ms (refresh=auto)"
-        ]
+        entry["sparse refit / online"] = (
+            entry["sparse refit, ms"] / entry["online, ms (refresh=False)"]
+        )
+        entry["sparse refit / online with auto"] = (
+            entry["sparse refit, ms"] / entry["online, ms (refresh=auto)"]
+        )
         rows.append(entry)
     return rows
 

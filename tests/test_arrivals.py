@@ -57,7 +57,10 @@ def test_replaying_is_linear():
     samples = random_nearest(rng, 6, 4)
     classes = np.array([0, 1, 0, 1])
     sums = np.stack(
-        [np.where(classes[samples.voters] == c, samples.absolute_weights(), 0).sum(1) for c in (0, 1)],
+        [
+            np.where(classes[samples.voters] == c, samples.absolute_weights(), 0).sum(1)
+            for c in (0, 1)
+        ],
         axis=1,
     )
     order = np.argsort(-sums, axis=1)

@@ -457,7 +457,9 @@ def test_further_labels_are_numbered_beside_the_first(first, later, classes):
     assert known.classes.dtype.kind == before.classes.dtype.kind
     kept = before.codes >= 0
     assert (known.decode(known.codes[kept]) == before.decode(before.codes[kept])).all()
-    values = [v for v in np.asarray(later, dtype=object).tolist() if v is not pd.NA and v in classes]
+    values = [
+        v for v in np.asarray(later, dtype=object).tolist() if v is not pd.NA and v in classes
+    ]
     assert known.decode(codes[codes >= 0]).tolist() == values
 
 

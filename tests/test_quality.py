@@ -46,9 +46,7 @@ def literal_oddity(x, X, k, without=None):
     near, _, residual, spacing = literal(x, X, k, without)
     own = [literal(X[i], X, k, without=i)[2:] for i in near]
     usual = np.mean([s for _, s in own])
-    return max(
-        residual / (np.sqrt(np.mean([r**2 for r, _ in own])) + usual), spacing / (2 * usual)
-    )
+    return max(residual / (np.sqrt(np.mean([r**2 for r, _ in own])) + usual), spacing / (2 * usual))
 
 
 def fitted(**parameters):

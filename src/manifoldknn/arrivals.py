@@ -103,7 +103,9 @@ class Arrivals:
         """
         seen = np.full(len(shares), len(self.shares.values), dtype=np.intp)
         missing = self.z.values.shape[1] - made.z.shape[1]  # while there are very few rows
-        indices, z = (np.pad(a, ((0, 0), (0, missing))) for a in (made.indices, made.z))
+        indices, z = made.indices, made.z
+        if missing:
+            indices, z = (np.pad(a, ((0, 0), (0, missing))) for a in (indices, z))
         return Arrivals(
             self.n_walked,
             self.weights.appended(nearest.weights),

@@ -33,6 +33,7 @@ _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
 _PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
+_SMALL_VALUES = 100_000  # samples among which products find few rows' neighbours before trees do
 _FEW_ROWS = 32  # up to here, the library's preparations cost more than the search itself
 
 
@@ -178,7 +179,8 @@ class ExactIndex(NeighborIndex):
         searched = X
         tree = isinstance(metric, str) and metric in _TREE_METRICS and not sparse.issparse(X)
         algorithm = "kd_tree" if tree and X.shape[1] <= _TREE_DIMENSIONS else "brute"
-        if self._euclidean and algorithm == "brute" and not sparse.issparse(X):
+        small = X.shape[0] * X.shape[1] <= _SMALL_VALUES
+        if self._euclidean and (algorithm == "brute" or small) and not sparse.issparse(X):
             # Far from the origin the expanded square cancels; near it, it does not.
             self._center = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
             searched = X - self._center

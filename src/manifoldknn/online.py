@@ -134,7 +134,6 @@ class OnlineMixin(QualityMixin):
         with self._all_or_nothing(), spoken(self.verbose):
             if not hasattr(self, "classes_"):
                 return self._first_chunk(X, y, classes)
-            check_parameters(self._parameters())
             X = self._new_rows(X)
             known, codes = self._further_labels(y, X.shape[0], classes)
             if (codes >= 0).any() or self._settings_changed():
@@ -183,7 +182,6 @@ class OnlineMixin(QualityMixin):
         joint = known.codes.copy()
         joint[rows] = codes
         with self._all_or_nothing(), spoken(self.verbose):
-            check_parameters(self._parameters())
             self._relearn(known.relabeled(joint), search=False)
         return self
 
@@ -204,7 +202,6 @@ class OnlineMixin(QualityMixin):
         """
         check_is_fitted(self)
         with self._all_or_nothing(), spoken(self.verbose):
-            check_parameters(self._parameters())
             self._relearn(self._labels, search=True)
         return self
 
@@ -296,6 +293,7 @@ class OnlineMixin(QualityMixin):
         return refresh_is_due(arrivals.n_walked, len(arrivals), n_odd)
 
     def _relearn(self, labels: EncodedLabels, *, search: bool) -> None:
+        check_parameters(self._parameters())
         geometry = self._known_geometry(search=search)
         X = self._index.X if geometry is None else geometry.index.X
         self._learn(X, labels, Stages(None, 4, X, None), geometry)
