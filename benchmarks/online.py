@@ -46,16 +46,19 @@ def data(name):
     return X[first].astype(np.float64), y[first]
 
 
-def split(y, seed):
-    """Rows of a fit with ten labels per class, its y, and the online rows in random order."""
+def split(y, seed, n_online=ONLINE):
+    """Rows of a fit with ten labels per class, its y, and the online rows that follow.
+
+    One random order per seed: the online set is its end, so that sizes share their fits.
+    """
     rng = np.random.default_rng(seed)
     labeled = np.concatenate(
         [rng.choice(np.flatnonzero(y == c), LABELS_PER_CLASS, replace=False) for c in np.unique(y)]
     )
     rest = rng.permutation(np.setdiff1d(np.arange(len(y)), labeled))
-    known = np.concatenate([labeled, rest[ONLINE:]])
+    known = np.concatenate([labeled, rest[:-n_online]])
     partly = np.concatenate([y[labeled], np.full(len(known) - len(labeled), -1)])
-    return known, partly, rest[:ONLINE]
+    return known, partly, rest[-n_online:]
 
 
 def seconds(work):
@@ -71,100 +74,112 @@ def median_seconds(work, times):
 def error(options):
     """Error in percent of rows that came one by one, and of refitting with each hundred."""
     rows = []
+    sizes = range(STEP, ONLINE + 1, STEP)
     for name in SETS:
         X, y = data(name)
-        online, refit = [], []
+        online, refit = {m: [] for m in sizes}, {m: [] for m in sizes}
         for seed in range(1 if options.quick else 5):
-            known, partly, stream = split(y, seed)
-            clf = ManifoldKNNClassifier().fit(X[known], partly)
-            for row in stream:
-                clf.partial_fit(X[row : row + 1], refresh=False)
-            online.append(clf.transduction_[len(known) :] != y[stream])
-            again = []
-            for end in range(STEP, ONLINE + 1, STEP):
-                both = np.concatenate([known, stream[:end]])
-                labels = np.concatenate([partly, np.full(end, -1)])
-                fitted = ManifoldKNNClassifier().fit(X[both], labels).transduction_
-                again.append(fitted[-STEP:] != y[stream[end - STEP : end]])
-            refit.append(np.concatenate(again))
-        for end in range(STEP, ONLINE + 1, STEP):
-            mine, theirs = (100 * np.mean([w[:end] for w in side]) for side in (online, refit))
+            known, partly, stream = split(y, seed, ONLINE)
+            order = np.concatenate([known, stream])
+            labels = np.concatenate([partly, np.full(ONLINE, -1)])
+            last = {}  # by the number of rows left out: was each of the newest hundred wrong?
+            for left in range(0, ONLINE, STEP):
+                part = order[: len(order) - left]
+                again = ManifoldKNNClassifier().fit(X[part], labels[: len(part)])
+                last[left] = again.transduction_[-STEP:] != y[part[-STEP:]]
+            for m in sizes:
+                part = order[: len(order) - m]
+                clf = ManifoldKNNClassifier().fit(X[part], labels[: len(part)])
+                for row in order[-m:]:
+                    clf.partial_fit(X[row : row + 1], refresh=False)
+                online[m].append(np.mean(clf.transduction_[-m:] != y[order[-m:]]))
+                refit[m].append(np.mean([last[left] for left in range(0, m, STEP)]))
+        for m in sizes:
+            mine, theirs = 100 * np.mean(online[m]), 100 * np.mean(refit[m])
             rows.append(
-                {"set": name, "online rows": end, "online, %": mine, "refit, %": theirs,
+                {"set": name, "online rows": m, "online, %": mine, "refit, %": theirs,
                  "difference": mine - theirs}
             )  # fmt: skip
     return rows
 
 
+def per_row(X, known, partly, stream, chunk, refresh):
+    """Mean seconds per row of taking a stream in."""
+    clf = ManifoldKNNClassifier().fit(X[known], partly)
+    start = time.perf_counter()
+    for first in range(0, len(stream), chunk):
+        clf.partial_fit(X[stream[first : first + chunk]], refresh=refresh)
+    return (time.perf_counter() - start) / len(stream)
+
+
 def speed(options):
-    """Seconds per row: one row at a time, taken in, against fitting again with it."""
+    """Milliseconds per row of the stream, against fitting again with one row more."""
     rows = []
     for name in SETS:
         X, y = data(name)
-        known, partly, stream = split(y, 0)
-        entry = {"set": name, "rows": len(known)}
-        for refresh in (False, "auto"):
-            clf = ManifoldKNNClassifier().fit(X[known], partly)
-            times = [
-                seconds(lambda r=row: clf.partial_fit(X[r : r + 1], refresh=refresh))[0]  # noqa: B023
-                for row in stream
-            ]
-            entry[f"online, ms (refresh={refresh})"] = 1e3 * np.mean(times)
-        both, labels = np.append(known, stream[0]), np.append(partly, -1)
-        refit = median_seconds(
-            lambda b=both, p=labels: ManifoldKNNClassifier().fit(X[b], p),  # noqa: B023
-            2 if options.quick else REFITS_TIMED,
-        )
-        entry["sparse refit, ms"] = 1e3 * refit
-        entry["sparse refit / online"] = (
-            entry["sparse refit, ms"] / entry["online, ms (refresh=False)"]
-        )
-        entry["sparse refit / online with auto"] = (
-            entry["sparse refit, ms"] / entry["online, ms (refresh=auto)"]
-        )
-        rows.append(entry)
+        for n_online in (100, ONLINE):
+            known, partly, stream = split(y, 0, n_online)
+            one = 1e3 * per_row(X, known, partly, stream, 1, False)
+            refit = 1e3 * median_seconds(
+                lambda k=known, p=partly: ManifoldKNNClassifier().fit(X[k], p),  # noqa: B023
+                2 if options.quick else REFITS_TIMED,
+            )
+            rows.append(
+                {
+                    "set": name,
+                    "rows": len(known),
+                    "online rows": n_online,
+                    "one by one": one,
+                    "one by one, refresh=auto": 1e3 * per_row(X, known, partly, stream, 1, "auto"),
+                    "in chunks of 100": 1e3 * per_row(X, known, partly, stream, 100, False),
+                    "sparse refit": refit,
+                    "sparse refit / one by one": refit / one,
+                }
+            )
     return rows
 
 
+def plain_fit(X, partly):
+    """Classify by the paper's method as it stands: all pairs, one plain inverse, one vote."""
+    W = constrained_graph(X, partly, graph="full")
+    P = tired_random_walk(W)
+    labeled = np.flatnonzero(partly >= 0)
+    weights = (P[:, labeled] + P[labeled].T) / 2
+    heaviest = np.argsort(-weights, axis=1)[:, :5]
+    votes = np.zeros((len(X), partly.max() + 1))
+    place = (np.arange(len(X))[:, None], partly[labeled][heaviest])
+    np.add.at(votes, place, np.take_along_axis(weights, heaviest, axis=1))
+    return votes.argmax(axis=1)
+
+
 def dense(options):
-    """One fit by the paper's method: all pairs, one plain inverse, one vote."""
+    """Milliseconds per row of the stream, against the paper's method: a plain inverse per row."""
     rows = []
     for name in SETS:
         X, y = data(name)
         if options.quick:
             X, y = X[:2000], y[:2000]
-        known, partly, _ = split(y, 0)
-        X = X[known]
-
-        def fit(X=X, partly=partly):
-            W = constrained_graph(X, partly, graph="full")
-            P = tired_random_walk(W)
-            labeled = np.flatnonzero(partly >= 0)
-            weights = (P[:, labeled] + P[labeled].T) / 2
-            heaviest = np.argsort(-weights, axis=1)[:, :5]
-            votes = np.zeros((len(X), partly.max() + 1))
-            np.add.at(
-                votes,
-                (np.arange(len(X))[:, None], partly[labeled][heaviest]),
-                np.take_along_axis(weights, heaviest, axis=1),
+        for n_online in (100, ONLINE):
+            known, partly, stream = split(y, 0, n_online)
+            one = per_row(X, known, partly, stream, 1, False)
+            many = per_row(X, known, partly, stream, 100, False)
+            taken, _ = seconds(lambda k=known, p=partly: plain_fit(X[k], p))  # noqa: B023
+            rows.append(
+                {
+                    "set": name,
+                    "rows": len(known),
+                    "one by one": 1e3 * one,
+                    "in chunks of 100": 1e3 * many,
+                    "dense refit": 1e3 * taken,
+                    "dense refit / one by one": taken / one,
+                    "dense refit / in chunks": taken / many,
+                }
             )
-            return votes.argmax(axis=1)
-
-        taken, _ = seconds(fit)
-        clf = ManifoldKNNClassifier().fit(X, partly)
-        new = X[:200] + 1e-3
-        online = np.mean(
-            [seconds(lambda r=row: clf.partial_fit(r[None], refresh=False))[0] for row in new]  # noqa: B023
-        )
-        rows.append(
-            {"set": name, "rows": len(X), "dense refit, s": taken, "online, ms": 1e3 * online,
-             "dense refit / online": taken / online}
-        )  # fmt: skip
     return rows
 
 
 def labels(options):
-    """What a label costs: on a row of the model, on a new row, and by fitting again."""
+    """Time a label: on a row of the model, on a new row, and by fitting again."""
     rows = []
     for name in SETS:
         X, y = data(name)
@@ -208,7 +223,7 @@ def against_knn(name, X, y, new, clf, engine):
     }  # fmt: skip
 
 
-def predict(options):
+def predict(_):
     """Predict on satlog, the last 2000 rows from the first 4435, 10 labels per class."""
     X, y = data("satlog")
     n = 4435
@@ -216,7 +231,7 @@ def predict(options):
 
 
 def mnist(options):
-    """The same on MNIST, 10,000 rows from 60,000: exact, and on inverted lists.
+    """Predict on MNIST, 10,000 rows from 60,000: exact, and on inverted lists.
 
     On inverted lists kNN gets its ten neighbours from the same index and votes with them.
     """

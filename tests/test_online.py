@@ -272,7 +272,7 @@ def test_auto_refreshes_when_the_model_has_grown_by_a_fifth():
 def test_auto_refreshes_when_the_stream_has_moved():
     """Rows from elsewhere: the same number from here would not do."""
     X, y, _ = clouds(n=1100)
-    away = np.random.default_rng(1).normal(size=(30, 3)) + [0.0, 0.0, 40.0]
+    away = np.random.default_rng(1).normal(size=(30, 3)) + np.array([0.0, 0.0, 40.0])
     here = ManifoldKNNClassifier().fit(X[:1000], y[:1000]).partial_fit(X[1000:1030])
     assert len(here._arrivals) == 30
     assert here._arrivals.off_manifold.values.mean() < 0.1
@@ -370,7 +370,7 @@ def test_the_first_chunk_needs_a_label():
     X, y, _ = clouds()
     for labels in (None, np.full(120, -1)):
         clf = ManifoldKNNClassifier()
-        with pytest.raises(ValueError, match="y (is None|has no labelled)"):
+        with pytest.raises(ValueError, match=r"y (is None|has no labelled)"):
             clf.partial_fit(X, labels)
         assert not hasattr(clf, "classes_")
         with pytest.raises(NotFittedError):

@@ -103,9 +103,10 @@ class Arrivals:
         """
         seen = np.full(len(shares), len(self.shares.values), dtype=np.intp)
         missing = self.z.values.shape[1] - made.z.shape[1]  # while there are very few rows
+        pad = ((0, 0), (0, missing))
         indices, z = made.indices, made.z
         if missing:
-            indices, z = (np.pad(a, ((0, 0), (0, missing))) for a in (indices, z))
+            indices, z = np.pad(indices, pad), np.pad(z, pad)
         return Arrivals(
             self.n_walked,
             self.weights.appended(nearest.weights),

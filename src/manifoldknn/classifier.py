@@ -105,7 +105,8 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     transduction_ : ndarray of shape (n_samples,)
-        A label for every row of the fitted X; labelled rows keep theirs.
+        A label for every row, of the fitted X and of those taken in since, in the order
+        of arrival; labelled rows keep theirs.
     label_distributions_ : ndarray of shape (n_samples, n_classes)
         Class shares of the vote for every row, labelled ones included.
     labeled_indices_ : ndarray of int
@@ -114,6 +115,8 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         The kernel width used.
     unreached_ : ndarray of bool of shape (n_samples,)
         Rows that no labelled sample reaches.
+    n_walked_ : int
+        Rows that the last walk went over; later ones joined by reconstruction.
     n_iter_ : int
         Iterations of the walk, over all its blocks of labels; 1 where the graph was
         factorised.
@@ -274,7 +277,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             self._arrivals, self._own = None, OwnResiduals(X.shape[0])
         with stages.stage("vote"):
             self.sigma_ = sigma
-            self.n_iter_ = self._walk.n_iter
+            self.n_iter_, self.n_walked_ = self._walk.n_iter, X.shape[0]
             self._class_factors = np.ones(len(labels.classes))
             if prior is not None:
                 unlabeled = self._walk.nearest.rows(labels.codes < 0)

@@ -41,6 +41,7 @@ class FittedState:
     label_distributions_: NDArray[np.float64]
     labeled_indices_: NDArray[np.intp]
     unreached_: NDArray[np.bool_]
+    n_walked_: int
 
     _index: GrowingIndex  # search over all rows
     _labels: EncodedLabels  # of all rows
