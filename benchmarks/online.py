@@ -244,7 +244,7 @@ def mnist(options):
     ours = median_seconds(lambda: clf.predict(new), 3)
     index = clf._index.first
     knn = KNeighborsClassifier(n_neighbors=10, metric="precomputed", n_jobs=-1)
-    knn.fit(sparse.csr_array((n, n)), y)
+    knn.fit(sparse.csr_array(sparse.eye_array(n)), y)
 
     def same_index():
         found = index.query(new, 10)
