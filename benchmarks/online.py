@@ -17,6 +17,7 @@ import json
 import os
 import sys
 import time
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -75,21 +76,24 @@ def error(options):
     """Error in percent of rows that came one by one, and of refitting with each hundred."""
     rows = []
     sizes = range(STEP, ONLINE + 1, STEP)
-    for name in SETS:
+    for name in options.only or SETS:
         X, y = data(name)
         online, refit = {m: [] for m in sizes}, {m: [] for m in sizes}
         for seed in range(1 if options.quick else 5):
             known, partly, stream = split(y, seed, ONLINE)
             order = np.concatenate([known, stream])
             labels = np.concatenate([partly, np.full(ONLINE, -1)])
-            last = {}  # by the number of rows left out: was each of the newest hundred wrong?
-            for left in range(0, ONLINE, STEP):
+            models = {}  # by the number of rows left out
+            for left in range(0, ONLINE + 1, STEP):
                 part = order[: len(order) - left]
-                again = ManifoldKNNClassifier().fit(X[part], labels[: len(part)])
-                last[left] = again.transduction_[-STEP:] != y[part[-STEP:]]
+                models[left] = ManifoldKNNClassifier().fit(X[part], labels[: len(part)])
+            # Was each of the newest hundred wrong?
+            last = {
+                left: clf.transduction_[-STEP:] != y[order[: len(order) - left][-STEP:]]
+                for left, clf in models.items()
+            }
             for m in sizes:
-                part = order[: len(order) - m]
-                clf = ManifoldKNNClassifier().fit(X[part], labels[: len(part)])
+                clf = copy(models[m])  # grows without changing the one it was copied from
                 for row in order[-m:]:
                     clf.partial_fit(X[row : row + 1], refresh=False)
                 online[m].append(np.mean(clf.transduction_[-m:] != y[order[-m:]]))
@@ -298,6 +302,7 @@ def write(path, text):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="part")
+    parser.add_argument("--only", nargs="*", choices=SETS, help="sets whose error is measured")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
@@ -306,6 +311,9 @@ def main(arguments=None):
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for name in options.parts or PARTS:
         rows = PARTS[name](options)
+        if options.only and name == "error":  # the other sets stay as they were
+            before = kept.get(name, {"rows": []})["rows"]
+            rows = [row for row in before if row["set"] not in options.only] + rows
         print(f"{name}: {PARTS[name].__doc__.splitlines()[0]}\n\n{table(rows)}\n", flush=True)
         when = datetime.now(UTC).strftime("%Y-%m-%d")
         kept[name] = {"rows": rows, "when": when, "machine": machine(), "versions": versions()}
