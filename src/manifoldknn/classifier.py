@@ -335,6 +335,11 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         -------
         ndarray of shape (n_queries,)
             Labels; the unlabelled marker where the classifier abstains.
+
+        Notes
+        -----
+        The model stays as it is. Rows are worked on in chunks: beside the rows and their
+        answers a batch takes less than 100 MB, however many rows it has.
         """
         _, codes = self._predicted(self._new_rows(X), with_shares=False)
         return self._labels.decode(codes)
