@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from manifoldknn.labels import encode_labels
+from manifoldknn.labels import EncodedLabels, encode_further, encode_labels
 
 NAN = float("nan")
 
@@ -422,3 +422,83 @@ def test_large_arrays_are_quick(dtype):
     encoded = encode_labels(y.astype(dtype))
     assert time.perf_counter() - start < 2
     assert np.array_equal(encoded.codes, y)
+
+
+# Labels that come later.
+
+
+def further(first, later, **options):
+    """The classes of both, and their labels decoded."""
+    known, codes = encode_further(later, encode_labels(first, **options), **options)
+    return known.classes.tolist(), known.decode(known.codes).tolist(), known.decode(codes).tolist()
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "classes"),
+    [
+        ([3, -1, 5], [4, -1, 3], [3, 4, 5]),
+        (["b", ""], ["a", "b", ""], ["a", "b"]),
+        (["b", "d"], ["longer", "c"], ["b", "c", "d", "longer"]),
+        (objects("b", None), ["a", None], ["a", "b"]),
+        (np.array(["b", "c"]), objects("a", None), ["a", "b", "c"]),
+        ([True, False], [True], [False, True]),
+        ([b"b"], [b"a"], [b"a", b"b"]),
+        ([1, 2], np.array([np.nan, 3.0]), [1, 2, 3]),
+        ([1.0, 2.0], [3], [1.0, 2.0, 3.0]),
+        (np.array([1, 2], dtype=np.int8), np.array([300]), [1, 2, 300]),
+        ([1, 2], pd.Series([pd.NA, 9], dtype="Int64"), [1, 2, 9]),
+        ([1, 2], pl.Series([None, 0]), [0, 1, 2]),
+    ],
+)
+def test_further_labels_are_numbered_beside_the_first(first, later, classes):
+    before = encode_labels(first)
+    known, codes = encode_further(later, before)
+    assert known.classes.tolist() == classes
+    assert known.classes.dtype.kind == before.classes.dtype.kind
+    kept = before.codes >= 0
+    assert (known.decode(known.codes[kept]) == before.decode(before.codes[kept])).all()
+    values = [
+        v for v in np.asarray(later, dtype=object).tolist() if v is not pd.NA and v in classes
+    ]
+    assert known.decode(codes[codes >= 0]).tolist() == values
+
+
+@pytest.mark.parametrize("later", [[-1, -1], [None], np.array([np.nan]), [], pd.Series([pd.NA])])
+def test_further_labels_may_all_be_missing(later):
+    before = encode_labels([1, -1, 2])
+    known, codes = encode_further(later, before)
+    assert known is before
+    assert codes.tolist() == [-1] * len(later)
+
+
+def test_further_labels_with_a_marker_of_ones_own():
+    classes, first, later = further([-1, 3, 99], [-5, 99], unlabeled=99)
+    assert classes == [-5, -1, 3]
+    assert first == [-1, 3, 99]
+    assert later == [-5, 99]
+
+
+@pytest.mark.parametrize(
+    ("later", "message"),
+    [
+        (["a"], "another type, such as 1"),
+        ([True], "another type, such as 1"),
+        ([0.5], "Unknown label type"),
+        ([[1, 2], [3, 4]], "1d array"),
+        (objects([1]), "Unknown label type"),
+        ([float("inf")], "infinity"),
+    ],
+)
+def test_further_labels_that_cannot_be(later, message):
+    with pytest.raises(ValueError, match=message):
+        encode_further(later, encode_labels([1, 2]))
+
+
+def test_unused_classes_go_with_their_last_label():
+    labels = encode_labels(["a", "b", "", "c"])
+    changed = labels.relabeled(np.array([-1, 1, 1, 2]))
+    assert changed.classes.tolist() == ["b", "c"]
+    assert changed.decode(changed.codes).tolist() == ["", "b", "b", "c"]
+    assert isinstance(changed, EncodedLabels)
+    with pytest.raises(ValueError, match="no labelled sample"):
+        labels.relabeled(np.full(4, -1))

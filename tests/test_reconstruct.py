@@ -22,6 +22,9 @@ class BruteIndex:
         self.X, self.metric = X, metric
         self.n_samples = X.shape[0]
 
+    def rows(self, chosen):
+        return self.X[chosen]
+
     def query(self, Q, n_neighbors):
         D = pairwise_distances(Q, self.X, metric=self.metric)
         order = np.argsort(D, axis=1, kind="stable")[:, :n_neighbors]

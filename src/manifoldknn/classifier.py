@@ -11,28 +11,24 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.cautions import usable_graph_neighbors, warn_about_labels
 from manifoldknn.engines import check_neighbors, open_index
-from manifoldknn.exceptions import (
-    EverythingLabeledWarning,
-    GraphSizeWarning,
-    OneClassWarning,
-    UnreachedError,
-    UnreachedWarning,
-    warn_caller,
-)
-from manifoldknn.graph import automatic_sigma, build_graph, candidate_count
-from manifoldknn.labels import encode_labels
+from manifoldknn.exceptions import warn_caller
+from manifoldknn.graph import automatic_sigma, build_graph, candidate_count, selected_edges
+from manifoldknn.growing import GrowingIndex
+from manifoldknn.labels import EncodedLabels, encode_labels
 from manifoldknn.memory import check_memory
-from manifoldknn.neighbors import ExactIndex, check_metric
+from manifoldknn.neighbors import Neighbors, check_metric
+from manifoldknn.offmanifold import OwnResiduals
+from manifoldknn.online import Geometry, OnlineMixin
 from manifoldknn.parameters import check_class_prior, check_parameters
 from manifoldknn.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
-from manifoldknn.reconstruct import reconstructed_weights
-from manifoldknn.samples import check_new_samples, check_samples
-from manifoldknn.vote import class_mass_factors, class_shares, normalized, winners
-from manifoldknn.voters import LabelWalk, NearestLabeled, label_walk
+from manifoldknn.samples import check_samples
+from manifoldknn.vote import class_mass_factors
+from manifoldknn.voters import LabelWalk, label_walk
 
 
-class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classify rows by the labelled samples nearest along the data's own shape.
 
     A constrained tired random walk over a graph of *all* samples, labelled or
@@ -109,7 +105,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     transduction_ : ndarray of shape (n_samples,)
-        A label for every row of the fitted X; labelled rows keep theirs.
+        A label for every row, of the fitted X and of those taken in since, in the order
+        of arrival; labelled rows keep theirs.
     label_distributions_ : ndarray of shape (n_samples, n_classes)
         Class shares of the vote for every row, labelled ones included.
     labeled_indices_ : ndarray of int
@@ -118,6 +115,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         The kernel width used.
     unreached_ : ndarray of bool of shape (n_samples,)
         Rows that no labelled sample reaches.
+    n_walked_ : int
+        Rows that the last walk went over; later ones joined by reconstruction.
     n_iter_ : int
         Iterations of the walk, over all its blocks of labels; 1 where the graph was
         factorised.
@@ -209,22 +208,32 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self : ManifoldKNNClassifier
             Fitted.
         """
-        before = dict(self.__dict__)
-        try:
-            with spoken(self.verbose):
-                return self._fit(X, y)
-        except BaseException:
-            self.__dict__ = before  # nothing is half fitted
-            raise
+        with self._all_or_nothing(), spoken(self.verbose):
+            return self._fit(X, y)
 
-    def _fit(self, X: Any, y: Any) -> Self:
+    def _fit(self, X: Any, y: Any, *, in_stream: bool = False) -> Self:
         check_parameters(self.get_params(deep=False))
         X = check_samples(self, X, y)
         check_metric(self.metric, is_sparse=not isinstance(X, np.ndarray))
         labels = encode_labels(y, unlabeled=self.unlabeled)
+        stages = Stages(None if in_stream else self, 4, X, y)
+        self._learn(X, labels, stages, None, in_stream=in_stream)
+        stages.end()
+        return self
+
+    def _learn(
+        self,
+        X: Any,
+        labels: EncodedLabels,
+        stages: Stages,
+        geometry: Geometry | None,
+        in_stream: bool = True,
+    ) -> None:
+        """Neighbours → graph → walk → vote; `geometry` is what of it is known already."""
         prior = check_class_prior(self.class_prior, labels.codes, labels.classes)
-        graph_neighbors = self._usable_graph_neighbors(X.shape[0])
-        check_neighbors(self.neighbors, X, metric=self.metric, graph_neighbors=graph_neighbors)
+        graph_neighbors = usable_graph_neighbors(self.graph_neighbors, X.shape[0])
+        if geometry is None:
+            check_neighbors(self.neighbors, X, metric=self.metric, graph_neighbors=graph_neighbors)
         check_memory(
             X,
             len(labels.labeled),
@@ -234,42 +243,41 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             graph_neighbors=graph_neighbors,
             n_jobs=self.n_jobs,
         )
-        self._warn_about_labels(labels.classes, labels.codes)
+        warn_about_labels(labels, everything=not in_stream)
+        pairs: dict[str, Any] = {
+            "graph": self.graph,
+            "graph_neighbors": graph_neighbors,
+            "metric": self.metric,
+        }
 
-        stages = Stages(self, 4, X, y)
         with stages.stage("neighbours"):
-            index = open_index(
-                X, self.neighbors, metric=self.metric, n_jobs=self.n_jobs, seed=self._seed()
-            )
-            count = candidate_count(self.graph, graph_neighbors, X.shape[0])
-            neighbors = index.among_samples(count)
-            if not np.isfinite(neighbors.distances).all():
-                raise ValueError(
-                    f"metric={self.metric!r} gave distances that are not finite: check it, or "
-                    "rescale X."
-                )
+            found = geometry or self._searched(X, graph_neighbors)
+            neighbors = found.lists
         with stages.stage("graph"):
             sigma = automatic_sigma(neighbors) if self.sigma == "auto" else float(self.sigma)
+            edges = found.edges or selected_edges(X, neighbors, **pairs)
             graph = build_graph(
                 X,
                 neighbors,
                 labels.codes,
-                graph=self.graph,
-                graph_neighbors=graph_neighbors,
                 sigma=sigma,
                 tree_depth=self.tree_depth,
                 theta=self.theta,
-                metric=self.metric,
+                edges=edges,
+                **pairs,
             )
-            del neighbors
         with stages.stage("walk"):
             self.classes_, self._labels = labels.classes, labels
             self.labeled_indices_ = labels.labeled
-            self._index, self._graph = index, graph
+            self._index, self._lists, self._edges = found.index, neighbors, edges
+            self._lists_as_new = found.as_new
+            self._settings = (self.graph, self.graph_neighbors, self.metric)
+            self._graph = graph
             self._walk = self._walk_from_labels()
+            self._arrivals, self._own = None, OwnResiduals(X.shape[0])
         with stages.stage("vote"):
             self.sigma_ = sigma
-            self.n_iter_ = self._walk.n_iter
+            self.n_iter_, self.n_walked_ = self._walk.n_iter, X.shape[0]
             self._class_factors = np.ones(len(labels.classes))
             if prior is not None:
                 unlabeled = self._walk.nearest.rows(labels.codes < 0)
@@ -279,8 +287,21 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             self.label_distributions_ = shares
             self.transduction_ = labels.decode(codes)
             self.unreached_ = unreached
-        stages.end()
-        return self
+
+    def _searched(self, X: Any, graph_neighbors: int) -> Geometry:
+        """Search the neighbours of every row."""
+        index = GrowingIndex(
+            open_index(X, self.neighbors, metric=self.metric, n_jobs=self.n_jobs, seed=self._seed())
+        )
+        neighbors = index.among_samples(candidate_count(self.graph, graph_neighbors, X.shape[0]))
+        if not np.isfinite(neighbors.distances).all():
+            raise ValueError(
+                f"metric={self.metric!r} gave distances that are not finite: check it, or "
+                "rescale X."
+            )
+        # Kept with the model, so in the smallest type that names every row.
+        numbers: Any = neighbors.indices.astype(np.int32 if X.shape[0] < 2**31 else np.int64)
+        return Geometry(index, Neighbors(numbers, neighbors.distances), None, as_new=True)
 
     def _walk_from_labels(self, by_class: bool | None = None) -> LabelWalk:
         walk = label_walk(
@@ -314,9 +335,14 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         -------
         ndarray of shape (n_queries,)
             Labels; the unlabelled marker where the classifier abstains.
+
+        Notes
+        -----
+        The model stays as it is. Rows are worked on in chunks: beside the rows and their
+        answers a batch takes less than 100 MB, however many rows it has.
         """
-        nearest, X = self._reconstructed(X)
-        return self._labels.decode(self._answer(nearest, X)[1])
+        _, codes = self._predicted(self._new_rows(X), with_shares=False)
+        return self._labels.decode(codes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class shares of the vote for new rows.
@@ -331,8 +357,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         ndarray of shape (n_queries, n_classes)
             Shares in the order of `classes_`; rows sum to 1.
         """
-        nearest, X = self._reconstructed(X)
-        return self._answer(nearest, X)[0]
+        return self._predicted(self._new_rows(X), with_shares=True)[0]
 
     def kneighbors(self, X: Any = None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Tell which labelled samples vote for a row, and with what weight.
@@ -352,116 +377,20 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             unreached.
         """
         check_is_fitted(self)
-        per_sample = self._walk
-        if per_sample.by_class:  # the fit needed only sums over classes
-            per_sample = self._walk_from_labels(by_class=False)
-        nearest = per_sample.nearest
+        nearest = self._walk.nearest
+        if self._walk.by_class:  # the fit needed only sums over classes
+            nearest = self._walk_from_labels(by_class=False).nearest
+            if self._arrivals is not None:
+                nearest = self._arrivals.replayed(nearest)
         if X is not None:
-            nearest, _ = self._reconstructed(X, nearest)
+            nearest = self._reconstructed(self._new_rows(X), nearest)
         k = min(self.n_neighbors, len(self.labeled_indices_))
         return nearest.absolute_weights()[:, :k], self.labeled_indices_[nearest.voters[:, :k]]
-
-    def _reconstructed(
-        self, X: Any, known: NearestLabeled | None = None
-    ) -> tuple[NearestLabeled, Any]:
-        check_is_fitted(self)
-        X = check_new_samples(self, X, self._index.X)
-        nearest = reconstructed_weights(
-            X,
-            self._index,
-            self._walk.nearest if known is None else known,
-            n_neighbors=min(self.graph_neighbors, self._index.n_samples),
-        )
-        return nearest, X
-
-    def _shares(self, nearest: NearestLabeled) -> NDArray[np.float64]:
-        classes_of = self._walk.voter_classes[nearest.voters]
-        shares = class_shares(nearest.weights, classes_of, self._walk.n_voting, len(self.classes_))
-        return normalized(shares * self._class_factors)
-
-    def _answer(
-        self, nearest: NearestLabeled, X: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
-        """Shares, class numbers and the unreached rows: one path for fit and predict."""
-        shares = self._shares(nearest)
-        codes = winners(shares)
-        unreached = np.isneginf(nearest.log_scale)
-        if nearest is self._walk.nearest and not self._walk.converged:
-            # The unfinished walk, warned about already, also leaves connected rows without weights.
-            starved = unreached & self._graph.reached(self.labeled_indices_)
-            self._ask_nearest(X, starved, shares, codes)
-            unreached &= ~starved
-        if unreached.any():
-            self._resolve_unreached(X, unreached, shares, codes)
-        return shares, codes, unreached
-
-    def _ask_nearest(
-        self,
-        X: Any,
-        rows: NDArray[np.bool_],
-        shares: NDArray[np.float64],
-        codes: NDArray[np.intp],
-    ) -> None:
-        """Answer some rows by their nearest labelled sample."""
-        if rows.any():
-            labeled = self.labeled_indices_
-            search = ExactIndex(self._index.X[labeled], metric=self.metric, n_jobs=self.n_jobs)
-            nearest = search.query(X[rows], 1).indices[:, 0]
-            codes[rows] = self._labels.codes[labeled[nearest]]
-            shares[rows] = np.eye(len(self.classes_))[codes[rows]]
-
-    def _resolve_unreached(
-        self,
-        X: Any,
-        unreached: NDArray[np.bool_],
-        shares: NDArray[np.float64],
-        codes: NDArray[np.intp],
-    ) -> None:
-        message = (
-            f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
-            f"(the first is row {np.argmax(unreached)})"
-        )
-        advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
-        if self.on_unreached == "raise":
-            raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
-        if self.on_unreached == "abstain":
-            shares[unreached] = 1.0 / len(self.classes_)
-            codes[unreached] = -1
-            done = "they stay unlabelled"
-        else:
-            self._ask_nearest(X, unreached, shares, codes)
-            done = "they got the class of the nearest labelled sample"
-        warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
 
     def _seed(self) -> int:
         if self.random_state is None:
             return 0
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _usable_graph_neighbors(self, n_samples: int) -> int:
-        if self.graph_neighbors < n_samples:
-            return self.graph_neighbors
-        warn_caller(
-            f"graph_neighbors={self.graph_neighbors}, but there are only {n_samples} rows: "
-            f"using {n_samples - 1}. Lower graph_neighbors or add rows.",
-            GraphSizeWarning,
-        )
-        return n_samples - 1
-
-    def _warn_about_labels(self, classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
-        if len(classes) == 1:
-            warn_caller(
-                f"Only the class {classes[0]} is labelled, so every row will get it: label at "
-                "least one row of another class.",
-                OneClassWarning,
-            )
-        if (codes >= 0).all():
-            warn_caller(
-                "Every row is labelled, so there is nothing to infer. The labels begin with "
-                f"{', '.join(map(str, classes[:5]))}: mark unlabelled rows with -1 (None or '' "
-                "among strings), or name your marker with unlabeled=.",
-                EverythingLabeledWarning,
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -66,7 +66,7 @@ def open_index(
     return ExactIndex(X, metric=metric, n_jobs=n_jobs)
 
 
-def automatic_engine(X: Any, metric: Any) -> str:
+def automatic_engine(X: Any, metric: Any, shape: tuple[int, int] | None = None) -> str:
     """Return "exact" where that is quick or the only way, else "inverted".
 
     Parameters
@@ -75,6 +75,8 @@ def automatic_engine(X: Any, metric: Any) -> str:
         The samples.
     metric : str or callable
         Distance between two rows.
+    shape : tuple of int, optional
+        What X is going to grow to.
 
     Returns
     -------
@@ -83,7 +85,7 @@ def automatic_engine(X: Any, metric: Any) -> str:
     """
     if not _can_invert(X, metric):
         return "exact"
-    n, d = X.shape
+    n, d = shape or X.shape
     quick = float(n) ** 2 * max(d, _LEAST_WORK_PER_PAIR) <= _EXACT_WORK
     if quick or (d <= _TREE_DIMENSIONS and metric in EUCLIDEAN):
         return "exact"

@@ -272,6 +272,7 @@ def build_graph(
     tree_depth: int,
     theta: float,
     metric: Any,
+    edges: Edges | None = None,
 ) -> ConstrainedGraph:
     """Build the constrained graph from neighbours that were found before.
 
@@ -285,6 +286,8 @@ def build_graph(
         Class numbers, -1 where unlabelled.
     graph, graph_neighbors, sigma, tree_depth, theta, metric
         As in `constrained_graph`, with a numeric `sigma`.
+    edges : tuple of ndarray, optional
+        What `selected_edges` returns, where that is known already.
 
     Returns
     -------
@@ -297,11 +300,40 @@ def build_graph(
     tree = tree_edges(nearest.indices, np.flatnonzero(codes >= 0), tree_depth)
     if graph == "full":
         return full_constrained_graph(X, codes, sigma, tree=tree, theta=theta, metric=metric)
-    if graph == "union":
-        edges = union_edges(nearest)
-    else:
-        edges = pruned_edges(X, neighbors, graph_neighbors, metric=metric)
+    if edges is None:
+        edges = selected_edges(
+            X, neighbors, graph=graph, graph_neighbors=graph_neighbors, metric=metric
+        )
     return sparse_constrained_graph(edges, codes, sigma, tree=tree, theta=theta)
+
+
+def selected_edges(
+    X: Any, neighbors: Neighbors, *, graph: str, graph_neighbors: int, metric: Any
+) -> Edges:
+    """Return the pairs that carry the third rule; labels have no part in it.
+
+    Parameters
+    ----------
+    X, neighbors, graph, graph_neighbors, metric
+        As in `build_graph`; every pair of ``graph="full"`` carries the rule, none is named.
+
+    Returns
+    -------
+    low, high : ndarray of int
+        Edges, ``low < high``, sorted.
+    length : ndarray of float
+        Their lengths.
+    """
+    if graph == "full":
+        nobody = np.empty(0, dtype=np.intp)
+        return nobody, nobody, np.empty(0)
+    if graph == "union":
+        return union_edges(
+            Neighbors(
+                neighbors.indices[:, :graph_neighbors], neighbors.distances[:, :graph_neighbors]
+            )
+        )
+    return pruned_edges(X, neighbors, graph_neighbors, metric=metric)
 
 
 def candidate_count(graph: str, graph_neighbors: int, n_samples: int) -> int:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-__all__ = ["EncodedLabels", "encode_labels"]
+__all__ = ["EncodedLabels", "encode_further", "encode_labels"]
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -50,6 +50,15 @@ class EncodedLabels:
         table[:-1] = self.classes
         table[-1] = self.marker
         return np.asarray(table[codes])
+
+    def relabeled(self, codes: npt.NDArray[np.intp]) -> "EncodedLabels":
+        """Return other class numbers, less the classes that no sample has any more."""
+        used, place = np.unique(codes[codes >= 0], return_inverse=True)
+        if not used.size:
+            raise ValueError("y leaves no labelled sample: keep the label of at least one row.")
+        renumbered = np.full(len(codes), -1, dtype=np.intp)
+        renumbered[codes >= 0] = place
+        return EncodedLabels(self.classes[used], renumbered, self.marker)
 
 
 def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
@@ -115,6 +124,62 @@ def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
     # Quicker than return_inverse, which sorts indirectly.
     codes[np.flatnonzero(~missing)[~skipped]] = np.searchsorted(classes, labels)
     return EncodedLabels(classes, codes, _answer_marker(classes.dtype, marker, auto, seen))
+
+
+def encode_further(
+    y: Any, known: EncodedLabels, *, unlabeled: Any = "auto"
+) -> tuple[EncodedLabels, npt.NDArray[np.intp]]:
+    """Encode labels that come later beside those known, new classes among them.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_further,)
+        As in `encode_labels`; all may be unlabelled.
+    known : EncodedLabels
+        The labels so far.
+    unlabeled : object, default="auto"
+        As in `encode_labels`.
+
+    Returns
+    -------
+    known : EncodedLabels
+        The same labels, numbered among all classes.
+    codes : ndarray of shape (n_further,)
+        Class numbers of `y`; -1 where unlabelled.
+
+    Raises
+    ------
+    ValueError
+        If `y` cannot be class labels, or is of another type than the labels so far.
+
+    Examples
+    --------
+    >>> before, codes = encode_further(["ape", None], encode_labels(["cat", "dog"]))
+    >>> before.classes, before.codes, codes
+    (array(['ape', 'cat', 'dog'], dtype='<U3'), array([1, 2]), array([ 0, -1]))
+    """
+    marker = unlabeled.item() if isinstance(unlabeled, np.generic) else unlabeled
+    values, missing, _ = _read(y)
+    find = _find_in_objects if values.dtype.kind == "O" else _find_in_dtype
+    skipped = find(values, marker, isinstance(marker, str) and marker == "auto")
+    labels = values[~skipped]
+    codes = np.full(len(missing), -1, dtype=np.intp)
+    if not len(labels):
+        return known, codes
+    family, before = _check_labels(labels), _family(known.classes[0])
+    if family != before:
+        raise ValueError(
+            f"y holds the {family} {labels[:1].tolist()[0]!r}, but labels so far are of another "
+            f"type, such as {known.classes[:1].tolist()[0]!r}: convert y, or fit again."
+        )
+    if labels.dtype.kind == "O":
+        labels = _native(labels)
+    if known.classes.dtype.kind in "iu" and labels.dtype.kind == "f":
+        labels = labels.astype(np.int64)  # whole numbers that missing values had made floats
+    classes = np.unique(np.concatenate([known.classes, labels]))
+    codes[np.flatnonzero(~missing)[~skipped]] = np.searchsorted(classes, labels)
+    place = np.append(np.searchsorted(classes, known.classes), -1)  # the index -1 finds the last
+    return EncodedLabels(classes, place[known.codes].astype(np.intp), known.marker), codes
 
 
 def _read(y: Any) -> tuple[Array, Mask, Any]:

@@ -21,16 +21,20 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
+from manifoldknn.products import SPARE, candidates_by_products, squared_norms
+
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
 _MANHATTAN = frozenset({"manhattan", "l1", "cityblock"})
 _TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # others break the triangle inequality
 _SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
 METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
 _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
-_SPARE = 4  # extra candidates, so that rounding in the search cannot lose a true neighbour
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
+_PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
+_SMALL_VALUES = 100_000  # samples among which products find few rows' neighbours before trees do
+_FEW_ROWS = 32  # up to here, the library's preparations cost more than the search itself
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,15 @@ class NeighborIndex(ABC):
     def n_samples(self) -> int:
         """Number of samples searched."""
         return int(self.X.shape[0])
+
+    @property
+    def template(self) -> Any:
+        """Samples of the dtype and form that new rows must have, in no particular number."""
+        return self.X
+
+    def rows(self, chosen: NDArray[np.intp]) -> Any:
+        """Return some of the samples."""
+        return self.X[chosen]
 
     @abstractmethod
     def among_samples(self, n_neighbors: int) -> Neighbors:
@@ -166,7 +179,8 @@ class ExactIndex(NeighborIndex):
         searched = X
         tree = isinstance(metric, str) and metric in _TREE_METRICS and not sparse.issparse(X)
         algorithm = "kd_tree" if tree and X.shape[1] <= _TREE_DIMENSIONS else "brute"
-        if self._euclidean and algorithm == "brute" and not sparse.issparse(X):
+        small = X.shape[0] * X.shape[1] <= _SMALL_VALUES
+        if self._euclidean and (algorithm == "brute" or small) and not sparse.issparse(X):
             # Far from the origin the expanded square cancels; near it, it does not.
             self._center = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
             searched = X - self._center
@@ -174,6 +188,7 @@ class ExactIndex(NeighborIndex):
         jobs = -1 if n_jobs is None and X.shape[0] > _PARALLEL_ROWS else n_jobs
         self._search = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
         self._search.fit(searched)
+        self._centered = None if self._center is None else (searched, squared_norms(searched))
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample.
@@ -189,7 +204,7 @@ class ExactIndex(NeighborIndex):
             A sample is never its own neighbour; its duplicates may be.
         """
         n = self.n_samples
-        candidates = min(n_neighbors + 1 + _SPARE, n)
+        candidates = min(n_neighbors + 1 + SPARE, n)
         indices, distances = self._measured(self.X, candidates)
         # With many duplicates a row may miss itself; then its last candidate goes instead.
         distances[indices == np.arange(n)[:, None]] = np.inf
@@ -210,7 +225,11 @@ class ExactIndex(NeighborIndex):
         Neighbors
             Neighbours among the samples, nearest first.
         """
-        candidates = min(n_neighbors + _SPARE, self.n_samples)
+        if self._centered is not None and Q.shape[0] <= _FEW_ROWS:
+            assert self._center is not None
+            found = candidates_by_products(Q - self._center, *self._centered, n_neighbors)
+            return nearest_euclidean(Q, self.X, found, n_neighbors)
+        candidates = min(n_neighbors + SPARE, self.n_samples)
         return Neighbors(*sorted_neighbors(*self._measured(Q, candidates), n_neighbors))
 
     def _measured(self, Q: Any, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
@@ -221,6 +240,33 @@ class ExactIndex(NeighborIndex):
             rows = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
             distances = euclidean_pairs(Q, self.X, rows, indices.ravel()).reshape(indices.shape)
         return np.asarray(indices, dtype=np.intp), np.asarray(distances, dtype=np.float64)
+
+
+def nearest_euclidean(
+    Q: NDArray[Any], X: NDArray[Any], candidates: NDArray[np.intp], n_neighbors: int
+) -> Neighbors:
+    """Return the nearest of some candidates by distances measured pair by pair.
+
+    Parameters
+    ----------
+    Q, X : ndarray
+        Rows and samples.
+    candidates : ndarray of shape (n_queries, n_candidates)
+        Sample numbers, of which the last may be repeated.
+    n_neighbors : int
+        How many to keep.
+
+    Returns
+    -------
+    Neighbors
+        Nearest first, equal distances by index.
+    """
+    rows = np.repeat(np.arange(len(candidates)), candidates.shape[1])
+    distances = euclidean_pairs(Q, X, rows, candidates.ravel()).reshape(candidates.shape)
+    repeated = candidates[:, 1:] == candidates[:, :-1]
+    if repeated.any():
+        distances[:, 1:][repeated] = np.inf
+    return Neighbors(*sorted_neighbors(candidates, distances, n_neighbors))
 
 
 def euclidean_pairs(
@@ -244,7 +290,7 @@ def euclidean_pairs(
         One distance per pair.
     """
     out = np.empty(len(rows))
-    step = max(1, _CHUNK_BYTES // (8 * max(1, A.shape[1])))
+    step = max(1, _PAIR_BYTES // (8 * max(1, A.shape[1])))
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
         a, b = A[rows[part]], B[cols[part]]
@@ -252,11 +298,12 @@ def euclidean_pairs(
             difference = (a.astype(np.float64) - b.astype(np.float64)).tocsr()
             out[part] = np.sqrt(np.asarray(difference.multiply(difference).sum(axis=1)).ravel())
         else:
-            out[part] = _row_norms(np.subtract(a, b, dtype=np.float64))
+            out[part] = row_norms(np.subtract(a, b, dtype=np.float64))
     return out
 
 
-def _row_norms(difference: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_norms(difference: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ‖x‖ of every row, for numbers of any size."""
     with np.errstate(over="ignore", under="ignore"):
         norms: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     # Squares leave float64 beyond 1e154 and below 1e-154: those few rows are scaled first.

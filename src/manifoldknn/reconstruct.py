@@ -8,6 +8,8 @@ sample and so gets exactly its weights.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,17 +17,109 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from manifoldknn.neighbors import NeighborIndex
+from manifoldknn.neighbors import NeighborIndex, Neighbors, row_norms
 from manifoldknn.simplex import simplex_weights
 from manifoldknn.voters import NearestLabeled
 
-_CHUNK_BYTES = 1 << 26
+_CHUNK_BYTES = 1 << 24  # of the largest array alive while some rows are worked on
+_MOST_ROWS = 1 << 14
+_LEAST_ROWS = 64
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """Rows as convex combinations of samples.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (n_queries, n_neighbors)
+        The samples that a row is combined of, nearest first.
+    z : ndarray of shape (n_queries, n_neighbors)
+        Convex weights.
+    residuals : ndarray of shape (n_queries,)
+        ‖x - Σ z_i x_i‖, the distance that is left.
+    spacings : ndarray of shape (n_queries,)
+        ‖x - x_1‖, the distance to the nearest sample.
+    """
+
+    indices: NDArray[np.intp]
+    z: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    spacings: NDArray[np.float64]
+
+
+def row_chunks(n_rows: int, *values_per_row: int) -> Iterator[slice]:
+    """Yield slices over rows such that what is computed for one of them fits a chunk.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows in all.
+    *values_per_row : int
+        Numbers that a row brings along in each of the arrays alive at a time.
+
+    Yields
+    ------
+    slice
+        From 64 to 16,384 rows: 16 MiB per array where a row allows it.
+    """
+    step = _CHUNK_BYTES // (8 * max(1, *values_per_row))
+    step = min(max(step, _LEAST_ROWS), _MOST_ROWS)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def reconstruction(
+    Q: Any, index: NeighborIndex, *, n_neighbors: int, found: Neighbors | None = None
+) -> Reconstruction:
+    """Write rows as the nearest convex combinations of their neighbours (equation 7).
+
+    Parameters
+    ----------
+    Q : ndarray or CSR matrix of shape (n_queries, n_features)
+        Rows.
+    index : NeighborIndex
+        Search over the samples.
+    n_neighbors : int
+        Neighbours that a row is reconstructed from.
+    found : Neighbors, optional
+        Those neighbours, where they are known already.
+
+    Returns
+    -------
+    Reconstruction
+        Combinations and what is left.
+
+    Notes
+    -----
+    Cost per row: a neighbour search and O(k²d). Beyond the answer, memory is
+    bounded by working in chunks.
+    """
+    indices = (index.query(Q, n_neighbors) if found is None else found).indices
+    z, residuals = np.empty(indices.shape), np.empty(len(indices))
+    spacings = np.empty(len(indices))
+    step = max(1, _CHUNK_BYTES // (8 * max(1, indices.shape[1] * Q.shape[1])))
+    for start in range(0, len(indices), step):
+        part = slice(start, start + step)
+        here = indices[part]
+        rows = coordinates(Q[part], index.metric)
+        neighbors = coordinates(index.rows(here.ravel()), index.metric)
+        neighbors = neighbors.reshape(*here.shape, -1)
+        z[part] = simplex_weights(rows, neighbors)
+        residuals[part] = row_norms(np.matmul(z[part, None, :], neighbors)[:, 0, :] - rows)
+        spacings[part] = row_norms(neighbors[:, 0, :] - rows)
+    return Reconstruction(indices, z, residuals, spacings)
 
 
 def reconstructed_weights(
-    Q: Any, index: NeighborIndex, known: NearestLabeled, *, n_neighbors: int
+    Q: Any,
+    index: NeighborIndex,
+    known: NearestLabeled,
+    *,
+    n_neighbors: int,
+    n_voters: int | None = None,
 ) -> NearestLabeled:
-    """Return the walk weights of new rows.
+    """Return the walk weights of new rows (equations 8 and 9).
 
     Parameters
     ----------
@@ -37,6 +131,8 @@ def reconstructed_weights(
         Walk weights of the samples.
     n_neighbors : int
         Neighbours that a new row is reconstructed from.
+    n_voters : int, optional
+        How many voters there are; counted if not given.
 
     Returns
     -------
@@ -45,31 +141,19 @@ def reconstructed_weights(
 
     Notes
     -----
-    Cost per row: a neighbour search and O(k²d + k·kept); memory is bounded by
-    working in chunks.
+    Cost per row: a neighbour search and O(k²d + k·kept); beyond the answer, memory
+    is bounded by working in chunks.
     """
-    found = index.query(Q, n_neighbors)
-    n_voters = int(known.voters.max()) + 1
-    width = max(n_neighbors * Q.shape[1], n_neighbors * known.weights.shape[1], n_voters)
-    step = max(1, _CHUNK_BYTES // (8 * width))
-    answers = []
-    for start in range(0, len(found.indices), step):
-        part = slice(start, start + step)
-        indices = found.indices[part]
-        z = simplex_weights(
-            _coordinates(Q[part], index.metric),
-            _coordinates(index.X[indices.ravel()], index.metric).reshape(*indices.shape, -1),
-        )
-        answers.append(combined(z, indices, known))
-    return NearestLabeled(
-        np.concatenate([a.weights for a in answers]),
-        np.concatenate([a.voters for a in answers]),
-        np.concatenate([a.log_scale for a in answers]),
-    )
+    made = reconstruction(Q, index, n_neighbors=n_neighbors)
+    return combined(made.z, made.indices, known, n_voters=n_voters)
 
 
 def combined(
-    z: NDArray[np.float64], indices: NDArray[np.intp], known: NearestLabeled
+    z: NDArray[np.float64],
+    indices: NDArray[np.intp],
+    known: NearestLabeled,
+    *,
+    n_voters: int | None = None,
 ) -> NearestLabeled:
     """Return Σ z_i w̄(x_i,·) for every row, heaviest voters first.
 
@@ -81,14 +165,34 @@ def combined(
         Samples they belong to.
     known : NearestLabeled
         Walk weights of the samples.
+    n_voters : int, optional
+        How many voters there are; counted if not given.
 
     Returns
     -------
     NearestLabeled
         Walk weights of the combinations.
     """
+    if n_voters is None:
+        n_voters = int(known.voters.max()) + 1
+    n_kept = known.weights.shape[1]
+    answer = NearestLabeled(
+        np.empty((len(z), n_kept)), np.empty((len(z), n_kept), np.int32), np.empty(len(z))
+    )
+    for part in row_chunks(len(z), z.shape[1] * n_kept, n_voters):
+        _combine(z[part], indices[part], known, n_voters, answer.rows(part))
+    return answer
+
+
+def _combine(
+    z: NDArray[np.float64],
+    indices: NDArray[np.intp],
+    known: NearestLabeled,
+    n_voters: int,
+    out: NearestLabeled,
+) -> None:
+    """Combine some rows, all at once, into the arrays of `out`."""
     n_queries, n_kept = len(z), known.weights.shape[1]
-    n_voters = int(known.voters.max()) + 1
     # Neighbours may differ by hundreds of orders of magnitude: the largest sets the scale.
     scales = np.where(z > 0, known.log_scale[indices], -np.inf)
     log_scale = scales.max(axis=1)
@@ -102,15 +206,13 @@ def combined(
     weights = np.take_along_axis(sums, order, axis=1)
     largest = weights[:, :1]
     with np.errstate(divide="ignore"):
-        log_scale = shift + np.log(largest[:, 0])
-    return NearestLabeled(
-        np.divide(weights, largest, out=np.zeros_like(weights), where=largest > 0),
-        order.astype(np.int32),
-        log_scale,
-    )
+        out.log_scale[:] = shift + np.log(largest[:, 0])
+    out.weights[:] = np.divide(weights, largest, out=np.zeros_like(weights), where=largest > 0)
+    out.voters[:] = order
 
 
-def _coordinates(rows: Any, metric: Any) -> NDArray[np.float64]:
+def coordinates(rows: Any, metric: Any) -> NDArray[np.float64]:
+    """Return rows as dense doubles in the space that reconstruction is done in."""
     dense = rows.toarray() if sparse.issparse(rows) else rows
     dense = np.asarray(dense, dtype=np.float64)
     return np.asarray(normalize(dense)) if metric == "cosine" else dense

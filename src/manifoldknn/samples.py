@@ -66,17 +66,30 @@ def check_new_samples(estimator: Any, X: Any, fitted: Any) -> Any:
     ndarray or CSR matrix
         Dense or sparse, and of the dtype, as `fitted`.
     """
-    X = _validated(estimator, X, reset=False)
-    X = _as_float(X)
+    if not _is_plain(estimator, X, fitted):
+        X = _as_float(_validated(estimator, X, reset=False))
     if sparse.issparse(fitted):
         X = X if sparse.issparse(X) else sparse.csr_array(X)
     elif sparse.issparse(X):
         X = X.toarray()
     values = X.data if sparse.issparse(X) else X
-    largest = float(np.abs(values).max(initial=0.0))
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest > min(_LARGEST, float(np.finfo(fitted.dtype).max)):
         raise ValueError("X has values too large to measure distances with: rescale the features.")
     return X.astype(fitted.dtype, copy=False)
+
+
+def _is_plain(estimator: Any, X: Any, fitted: Any) -> bool:
+    """Tell whether scikit-learn's checks would let X pass as it is.
+
+    They take a third of a millisecond, as long as classifying a single row.
+    """
+    if type(X) is not np.ndarray or X.dtype != fitted.dtype or X.ndim != 2 or not len(X):
+        return False
+    if hasattr(estimator, "feature_names_in_") or X.shape[1] != estimator.n_features_in_:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))  # what overflows is left to scikit-learn
 
 
 def _validated(estimator: Any, X: Any, **options: Any) -> Any:

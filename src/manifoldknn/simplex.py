@@ -1,10 +1,13 @@
 """Reconstruction of points as convex combinations of their neighbours."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
 import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
+
+from manifoldknn import plain_simplex
 
 __all__ = ["simplex_weights"]
 
@@ -15,6 +18,7 @@ BoolArray = NDArray[np.bool_]
 _CHUNK_ROWS = 2048  # problems solved together: long vectors, yet little memory
 _CHUNK_VALUES = 2**20  # values of their Gram matrices: 8 MiB, of which a few copies are made
 _BLOCK_VALUES = 2**18  # values of the differences held at a time: 2 MiB, to stay in cache
+_PLAIN_ROWS, _PLAIN_NEIGHBORS = 4, 32  # up to here, plain numbers are quicker than arrays
 _EPS, _TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 
@@ -84,7 +88,7 @@ def simplex_weights(X: ArrayLike, neighbors: ArrayLike) -> FloatArray:
     for first in range(0, m, rows):
         chunk = slice(first, first + rows)
         gram, order = _sorted_gram(points[chunk], hulls[chunk])
-        np.put_along_axis(weights[chunk], order, _active_set(gram, 10 * k + 50).T, axis=1)
+        np.put_along_axis(weights[chunk], order, _solved(gram, 10 * k + 50).T, axis=1)
     return weights
 
 
@@ -138,6 +142,18 @@ def _differences(points: RealArray, hulls: RealArray) -> tuple[FloatArray, Float
     exponents = np.clip(np.frexp(sizes.max(axis=1))[1], -1000, 1000)
     diffs *= np.ldexp(1.0, -exponents)[:, None, None]
     return diffs, sizes
+
+
+def _solved(gram: FloatArray, max_iter: int) -> FloatArray:
+    """Minimise ``z @ gram @ z`` for each matrix of a (k, k, m) stack, one by one if few."""
+    k, m = gram.shape[1:]
+    if m > _PLAIN_ROWS or k > _PLAIN_NEIGHBORS:
+        return _active_set(gram, max_iter)
+    with contextlib.suppress(ZeroDivisionError):  # arrays would go on with infinity
+        solved = [plain_simplex.active_set(gram[:, :, i].tolist(), max_iter) for i in range(m)]
+        if None not in solved:
+            return np.array(solved).T
+    return _active_set(gram, max_iter)
 
 
 def _active_set(gram: FloatArray, max_iter: int) -> FloatArray:

@@ -64,8 +64,8 @@ class NearestLabeled:
     voters: NDArray[np.int32]
     log_scale: NDArray[np.float64]
 
-    def rows(self, chosen: NDArray[Any]) -> NearestLabeled:
-        """Return some of the rows, by mask or numbers."""
+    def rows(self, chosen: NDArray[Any] | slice) -> NearestLabeled:
+        """Return some of the rows, by mask, numbers or slice."""
         return NearestLabeled(self.weights[chosen], self.voters[chosen], self.log_scale[chosen])
 
     def absolute_weights(self) -> NDArray[np.float64]:

@@ -1,0 +1,120 @@
+"""From walk weights to answers: the vote, and rows that nobody votes for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
+from manifoldknn.neighbors import ExactIndex
+from manifoldknn.reconstruct import reconstructed_weights, row_chunks
+from manifoldknn.samples import check_new_samples
+from manifoldknn.state import FittedState
+from manifoldknn.vote import class_shares, normalized, winners
+from manifoldknn.voters import NearestLabeled
+
+
+class AnsweringMixin(FittedState):
+    """Votes, abstentions and answers for new rows."""
+
+    def _new_rows(self, X: Any) -> Any:
+        """Return a user's rows in the form of the fitted ones."""
+        check_is_fitted(self)
+        return check_new_samples(self, X, self._index.template)
+
+    def _reconstructed(self, X: Any, known: NearestLabeled | None = None) -> NearestLabeled:
+        """Return the voters of new rows."""
+        return reconstructed_weights(
+            X,
+            self._index,
+            self._walk.nearest if known is None else known,
+            n_neighbors=min(self.graph_neighbors, self._index.n_samples),
+            n_voters=len(self._walk.voter_classes) if known is None else None,
+        )
+
+    def _predicted(
+        self, X: Any, *, with_shares: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Return shares (or none) and class numbers of new rows, chunk by chunk.
+
+        What a chunk leaves behind is a class number per row, and shares if wanted.
+        """
+        n, n_classes = X.shape[0], len(self.classes_)
+        codes, unreached = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.bool_)
+        shares = np.empty((n if with_shares else 0, n_classes))
+        kept = self._walk.nearest.weights.shape[1]
+        for part in row_chunks(n, X.shape[1], kept, n_classes):
+            nearest = self._reconstructed(X[part])
+            votes = self._shares(nearest)
+            codes[part] = winners(votes)
+            unreached[part] = np.isneginf(nearest.log_scale)
+            if with_shares:
+                shares[part] = votes
+        if unreached.any():
+            self._resolve_unreached(X, unreached, shares, codes)
+        return shares, codes
+
+    def _shares(self, nearest: NearestLabeled) -> NDArray[np.float64]:
+        n_voting = self._walk.n_voting
+        classes_of = self._walk.voter_classes[nearest.voters[:, :n_voting]]
+        shares = class_shares(nearest.weights, classes_of, n_voting, len(self.classes_))
+        return normalized(shares * self._class_factors)
+
+    def _answer(
+        self, nearest: NearestLabeled, X: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
+        """Return shares, class numbers and the unreached rows."""
+        shares = self._shares(nearest)
+        codes = winners(shares)
+        unreached = np.isneginf(nearest.log_scale)
+        if nearest is self._walk.nearest and not self._walk.converged:
+            # The unfinished walk, warned about already, also leaves connected rows without weights.
+            starved = unreached & self._graph.reached(self.labeled_indices_)
+            self._ask_nearest(X, starved, shares, codes)
+            unreached &= ~starved
+        if unreached.any():
+            self._resolve_unreached(X, unreached, shares, codes)
+        return shares, codes, unreached
+
+    def _ask_nearest(
+        self,
+        X: Any,
+        rows: NDArray[np.bool_],
+        shares: NDArray[np.float64],
+        codes: NDArray[np.intp],
+    ) -> None:
+        """Answer some rows by their nearest labelled sample."""
+        if rows.any():
+            labeled = self.labeled_indices_
+            search = ExactIndex(self._index.rows(labeled), metric=self.metric, n_jobs=self.n_jobs)
+            nearest = search.query(X[rows], 1).indices[:, 0]
+            codes[rows] = self._labels.codes[labeled[nearest]]
+            if len(shares):
+                shares[rows] = np.eye(len(self.classes_))[codes[rows]]
+
+    def _resolve_unreached(
+        self,
+        X: Any,
+        unreached: NDArray[np.bool_],
+        shares: NDArray[np.float64],
+        codes: NDArray[np.intp],
+    ) -> None:
+        message = (
+            f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
+            f"(the first is row {np.argmax(unreached)})"
+        )
+        advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
+        if self.on_unreached == "raise":
+            raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
+        if self.on_unreached == "abstain":
+            if len(shares):
+                shares[unreached] = 1.0 / len(self.classes_)
+            codes[unreached] = -1
+            done = "they stay unlabelled"
+        else:
+            self._ask_nearest(X, unreached, shares, codes)
+            done = "they got the class of the nearest labelled sample"
+        warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)

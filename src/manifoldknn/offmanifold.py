@@ -1,0 +1,190 @@
+"""How well rows are reconstructed, and which are far from everything.
+
+A row's residual r is what its best convex combination of neighbours leaves of
+it. How large a residual is usual differs from place to place, so it is compared
+with what the row's neighbours leave when they are reconstructed from *their*
+neighbours, themselves excluded:
+
+    oddity(x) = max( r / (r̄ + s̄), s / 2s̄ ),
+
+r̄ the root mean square of the neighbours' residuals, s the distance from x to its
+nearest sample and s̄ the mean of the neighbours' s: where neighbours surround each
+other r̄ is 0, and s̄ still tells the scale; where they surround x from afar, as a
+ring does its centre, r is 0, and s tells. What is too odd is read off the samples
+themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.reconstruct import Reconstruction, row_chunks
+from manifoldknn.voters import NearestLabeled
+
+_CHECKED_ROWS = 512  # of the model, whose oddities tell what is usual
+_USUAL = 0.99  # share of them that is not to be flagged
+_LEAST_LIMIT = 0.5
+
+
+class OwnResiduals:
+    """Residuals and spacings of samples among the others, computed when asked for.
+
+    Only remembers what follows from the model: filling it does not change the model,
+    and it is not written down with one.
+
+    Parameters
+    ----------
+    n_samples : int
+        How many samples.
+    """
+
+    def __init__(self, n_samples: int) -> None:
+        self._values = np.full((n_samples, 2), np.nan)
+        self.limit: float | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnResiduals, (len(self._values),)
+
+    def of(
+        self,
+        rows: NDArray[np.intp],
+        reconstructed: Callable[[NDArray[np.intp]], Reconstruction],
+    ) -> NDArray[np.float64]:
+        """Return residuals and spacings of some samples.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            The samples, any number of times.
+        reconstructed : callable
+            Reconstructs samples from their neighbours, themselves excluded.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), 2)
+            Residuals and spacings.
+        """
+        new = np.unique(rows[np.isnan(self._values[rows, 0])])
+        if new.size:
+            made = reconstructed(new)
+            self._values[new] = np.stack([made.residuals, made.spacings], axis=1)
+        return self._values[rows]
+
+
+def oddities(
+    residuals: NDArray[np.float64], spacings: NDArray[np.float64], own: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Compare residuals and spacings with those of the neighbours.
+
+    Parameters
+    ----------
+    residuals, spacings : ndarray of shape (n_queries,)
+        Of the rows.
+    own : ndarray of shape (n_queries, n_neighbors, 2)
+        Residuals and spacings of their neighbours.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,)
+        As in the text of this module; 0 where a row equals a sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.offmanifold import oddities
+    >>> oddities(np.array([2.0, 0.0]), np.array([2.0, 6.0]), np.full((2, 5, 2), 1.0))
+    array([1., 3.])
+    """
+    usual = own[..., 1].mean(axis=1)
+    both = np.sqrt(np.square(own[..., 0]).mean(axis=1)) + usual
+    return np.maximum(_shares(residuals, both), 0.5 * _shares(spacings, usual))
+
+
+def _shares(sizes: NDArray[np.float64], usual: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide; beside what is usually 0, anything else is infinite."""
+    beyond = np.where(sizes > 0, np.inf, 0.0)
+    with np.errstate(over="ignore"):
+        return np.divide(sizes, usual, out=beyond, where=usual > 0)
+
+
+def usual_limit(of_samples: NDArray[np.float64]) -> float:
+    """Return the oddity beyond which a row is off the manifold.
+
+    Parameters
+    ----------
+    of_samples : ndarray
+        Oddities of samples, which are on it.
+
+    Returns
+    -------
+    float
+        Exceeded by 1 % of them, and not below ½.
+    """
+    return max(_LEAST_LIMIT, float(np.quantile(of_samples, _USUAL, method="higher")))
+
+
+def checked_rows(n_samples: int) -> NDArray[np.intp]:
+    """Return the samples whose oddities set the limit: all, or 512 drawn once and for all."""
+    if n_samples <= _CHECKED_ROWS:
+        return np.arange(n_samples)
+    drawn = np.random.default_rng(0).choice(n_samples, _CHECKED_ROWS, replace=False)
+    return np.sort(drawn).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class ReconstructionError:
+    """What reconstruction from neighbours gets wrong.
+
+    Attributes
+    ----------
+    samples : float
+        The paper's RMSE of the rows, 100·‖X - X̂‖² / ‖X‖², in percent.
+    weights : float
+        The same of their walk weights.
+    residuals : ndarray of shape (n_rows,)
+        ‖x - x̂‖ of every row.
+    """
+
+    samples: float
+    weights: float
+    residuals: NDArray[np.float64]
+
+
+def relative_weight_error(truth: NearestLabeled, rebuilt: NearestLabeled, n_voters: int) -> float:
+    """Return 100·‖T - R‖² / ‖T‖² for walk weights T and their reconstruction R.
+
+    Parameters
+    ----------
+    truth, rebuilt : NearestLabeled
+        The same rows; a voter that a row does not keep counts as 0.
+    n_voters : int
+        How many voters there are.
+
+    Returns
+    -------
+    float
+        In percent; 0 if all weights are 0.
+    """
+    scales = np.concatenate([truth.log_scale, rebuilt.log_scale])
+    top = float(scales.max(initial=-np.inf))
+    if np.isneginf(top):
+        return 0.0
+    wrong = total = 0.0
+    for part in row_chunks(len(truth.log_scale), n_voters):
+        t, r = (_scattered(side.rows(part), top, n_voters) for side in (truth, rebuilt))
+        wrong += float(np.square(t - r).sum())
+        total += float(np.square(t).sum())
+    return 100.0 * wrong / total if total else 0.0
+
+
+def _scattered(nearest: NearestLabeled, log_unit: float, n_voters: int) -> NDArray[np.float64]:
+    """Return the weights of every voter, divided by exp(log_unit)."""
+    out = np.zeros((len(nearest.weights), n_voters))
+    scaled = nearest.weights * np.exp(nearest.log_scale - log_unit)[:, None]
+    np.put_along_axis(out, nearest.voters.astype(np.intp), scaled, axis=1)
+    return out

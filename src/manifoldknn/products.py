@@ -1,0 +1,63 @@
+"""Candidates for the nearest samples of a few rows, from one matrix product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPARE = 4  # extra candidates, so that rounding in the search cannot lose a true neighbour
+
+
+def squared_norms(X: NDArray[Any]) -> NDArray[np.float64]:
+    """Return ‖x‖² of every row in double precision."""
+    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return norms
+
+
+def candidates_by_products(
+    Q: NDArray[Any], X: NDArray[Any], norms: NDArray[np.float64], n_neighbors: int
+) -> NDArray[np.intp]:
+    """Return samples among which the nearest of every row certainly are.
+
+    One matrix product gives ‖x‖² - 2xq, which orders the samples as their
+    distances do, up to rounding. What lies within rounding of the last place
+    stays a candidate.
+
+    Parameters
+    ----------
+    Q : ndarray of shape (n_queries, n_features)
+        Rows, few enough that a distance to every sample fits into memory.
+    X : ndarray of shape (n_samples, n_features)
+        Samples, best near the origin.
+    norms : ndarray of shape (n_samples,)
+        Their `squared_norms`.
+    n_neighbors : int
+        How many are wanted, at most ``n_samples``.
+
+    Returns
+    -------
+    ndarray of shape (n_queries, n_candidates)
+        Sample numbers; where a row has fewer candidates, its last is repeated.
+    """
+    n, d = X.shape
+    scores = norms - 2.0 * (Q @ X.T)
+    width = min(n_neighbors + SPARE, n)
+    if width == n:
+        return np.broadcast_to(np.arange(n), scores.shape)
+    found = np.argpartition(scores, width - 1, axis=1)[:, :width]
+    # Sums of d products are wrong by less than d roundings of the product of the norms.
+    reach = np.sqrt(norms.max()) * np.sqrt(squared_norms(Q))
+    slack = 8.0 * (d + 2) * np.finfo(X.dtype).eps * (reach + norms.max())
+    kept = np.take_along_axis(scores, found, axis=1)
+    limit = np.partition(kept, n_neighbors - 1, axis=1)[:, n_neighbors - 1] + slack
+    doubtful = np.flatnonzero(kept.max(axis=1) <= limit)
+    if not doubtful.size:
+        return found
+    lists = [np.flatnonzero(scores[row] <= limit[row]) for row in doubtful]
+    wide = np.empty((len(found), max(map(len, lists))), dtype=np.intp)
+    wide[:, :width], wide[:, width:] = found, found[:, -1:]
+    for row, candidates in zip(doubtful, lists):
+        wide[row, : len(candidates)], wide[row, len(candidates) :] = candidates, candidates[-1]
+    return wide

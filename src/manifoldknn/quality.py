@@ -1,0 +1,162 @@
+"""The classifier's methods that judge how well rows fit in: scores, flags, errors."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from manifoldknn.answering import AnsweringMixin
+from manifoldknn.neighbors import Neighbors, row_norms
+from manifoldknn.offmanifold import (
+    ReconstructionError,
+    checked_rows,
+    oddities,
+    relative_weight_error,
+    usual_limit,
+)
+from manifoldknn.reconstruct import (
+    Reconstruction,
+    combined,
+    coordinates,
+    reconstruction,
+    row_chunks,
+)
+
+
+class QualityMixin(AnsweringMixin):
+    """How well rows are reconstructed from their neighbours."""
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Score how well new rows fit between the rows of the model; lower is odder.
+
+        The score is -max(r / (r̄ + s̄), s / 2s̄): r the residual of the row's reconstruction,
+        s its distance to the nearest sample, r̄ the root mean square of its neighbours'
+        residuals, s̄ the mean of their distances to their nearest samples. It is 0 for a
+        row of the model and some -0.5 for one as odd as its neighbours are.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            Scores, not positive.
+
+        Notes
+        -----
+        Costs a prediction, and once the reconstruction of every neighbour involved.
+        """
+        X = self._new_rows(X)
+        scores = np.empty(X.shape[0])
+        for part in row_chunks(X.shape[0], X.shape[1]):
+            scores[part] = -self._oddities(self._made(X[part]))
+        return scores
+
+    def is_off_manifold(self, X: Any) -> NDArray[np.bool_]:
+        """Tell which new rows are far from everything the model has seen.
+
+        Their class is a guess: the walk says nothing about where they are.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_queries,)
+            True where ``score_samples(X)`` is below that of 99 % of the model's own rows
+            (each judged without itself; 512 of them are looked at), and below -0.5.
+        """
+        return self.score_samples(X) < -self._limit()
+
+    def reconstruction_error(self, X: Any = None) -> ReconstructionError:
+        """Measure what reconstruction from neighbours gets wrong (section 6 of the paper).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features), optional
+            New rows; without it the rows of the model that the last walk went over, each
+            reconstructed without itself.
+
+        Returns
+        -------
+        ReconstructionError
+            `samples` and `weights`, the paper's RMSE in percent, and `residuals`, one
+            number per row.
+
+        Notes
+        -----
+        True weights of new rows are those of a walk over the graph grown by them: with
+        X this costs a fit, though the model stays as it is.
+        """
+        check_is_fitted(self)
+        walked = self._graph.n_samples
+        n_voters = len(self._walk.voter_classes)
+        known = self._walk.nearest
+        if X is None:
+            chosen = np.arange(walked)
+            made, X = self._own_reconstruction(chosen), self._index.rows(chosen)
+            truth = known.rows(slice(0, walked))
+        else:
+            X = self._new_rows(X)
+            made = self._made(X)
+            grown: Any = copy(self)
+            grown.partial_fit(X, refresh=True)
+            truth = grown._walk.nearest.rows(slice(self._index.n_samples, None))
+        rebuilt = combined(made.z, made.indices, known, n_voters=n_voters)
+        size = 0.0
+        for part in row_chunks(X.shape[0], X.shape[1]):
+            size += float(np.square(row_norms(coordinates(X[part], self.metric))).sum())
+        left = float(np.square(made.residuals).sum())
+        return ReconstructionError(
+            samples=100.0 * left / size if size else 0.0,
+            weights=relative_weight_error(truth, rebuilt, n_voters),
+            residuals=made.residuals,
+        )
+
+    def _made(self, X: Any) -> Reconstruction:
+        """Reconstruct new rows."""
+        width = min(self.graph_neighbors, self._index.n_samples)
+        return reconstruction(X, self._index, n_neighbors=width)
+
+    def _own_reconstruction(self, rows: NDArray[np.intp]) -> Reconstruction:
+        """Reconstruct rows that the graph has from their neighbours in it."""
+        width = min(self.graph_neighbors, self._lists.indices.shape[1])
+        found = Neighbors(
+            self._lists.indices[rows, :width].astype(np.intp), self._lists.distances[rows, :width]
+        )
+        return reconstruction(self._index.rows(rows), self._index, n_neighbors=width, found=found)
+
+    def _own_values(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return residuals and spacings of rows of the model, judged without themselves."""
+        walked = self._graph.n_samples
+        flat = rows.ravel()
+        late = flat >= walked
+        out = np.empty((len(flat), 2))
+        out[~late] = self._own.of(flat[~late], self._own_reconstruction)
+        if late.any():
+            assert self._arrivals is not None
+            out[late, 0] = self._arrivals.residuals.values[flat[late] - walked]
+            out[late, 1] = self._arrivals.spacings.values[flat[late] - walked]
+        return out.reshape(*rows.shape, 2)
+
+    def _oddities(self, made: Reconstruction) -> NDArray[np.float64]:
+        return oddities(made.residuals, made.spacings, self._own_values(made.indices))
+
+    def _limit(self) -> float:
+        """Return the oddity beyond which a row is off the manifold."""
+        if self._own.limit is None:
+            rows = checked_rows(self._graph.n_samples)
+            width = min(self.graph_neighbors, self._lists.indices.shape[1])
+            near = self._lists.indices[rows, :width].astype(np.intp)
+            own = self._own_values(rows)
+            odd = oddities(own[:, 0], own[:, 1], self._own_values(near))
+            self._own.limit = usual_limit(odd)
+        return self._own.limit

@@ -1,0 +1,66 @@
+"""What a fitted model consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.arrivals import Arrivals
+from manifoldknn.graph import ConstrainedGraph
+from manifoldknn.growing import GrowingIndex
+from manifoldknn.labels import EncodedLabels
+from manifoldknn.neighbors import Neighbors
+from manifoldknn.offmanifold import OwnResiduals
+from manifoldknn.spanning import Edges
+from manifoldknn.voters import LabelWalk
+
+
+class FittedState:
+    """Parameters and fitted attributes that the parts of the classifier share.
+
+    Everything fitted is an array or made of arrays, and is replaced, never changed:
+    whoever fails can put back what there was.
+    """
+
+    n_neighbors: int
+    graph: str
+    graph_neighbors: int
+    metric: Any
+    neighbors: Any
+    unlabeled: Any
+    on_unreached: str
+    n_jobs: int | None
+    verbose: int
+
+    classes_: NDArray[Any]
+    transduction_: NDArray[Any]
+    label_distributions_: NDArray[np.float64]
+    labeled_indices_: NDArray[np.intp]
+    unreached_: NDArray[np.bool_]
+    n_walked_: int
+
+    _index: GrowingIndex  # search over all rows
+    _labels: EncodedLabels  # of all rows
+    _lists: Neighbors  # neighbours of the rows that the graph has
+    _edges: Edges  # pairs of them that the third rule links
+    _lists_as_new: bool  # whether a new search would find the same
+    _settings: tuple[Any, ...]  # the parameters that lists and edges follow from
+    _graph: ConstrainedGraph
+    _walk: LabelWalk  # voters of all rows
+    _class_factors: NDArray[np.float64]
+    _arrivals: Arrivals | None  # rows taken in since the walk
+    _own: OwnResiduals  # of the rows that the graph has
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put everything back if the block fails."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before  # nothing is half done
+            raise

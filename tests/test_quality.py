@@ -1,0 +1,163 @@
+"""Scores, flags and errors of reconstruction, against literal leave-one-out loops."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import nnls
+from sklearn.exceptions import NotFittedError
+
+from manifoldknn import ManifoldKNNClassifier, constrained_graph
+from manifoldknn.datasets import make_arch_and_s
+from manifoldknn.offmanifold import checked_rows
+
+K = 4  # in three dimensions: then the nearest convex combination is unique
+
+
+def ring(n=150, seed=0):
+    """A noisy ring in three dimensions, two labels on either side."""
+    rng = np.random.default_rng(seed)
+    angle = np.sort(rng.uniform(0, 2 * np.pi, n))
+    X = np.stack([np.cos(angle), np.sin(angle), np.zeros(n)], axis=1)
+    X += 0.02 * rng.normal(size=X.shape)
+    truth = (angle > np.pi).astype(int)
+    y = np.full(n, -1)
+    y[[5, 30, n - 30, n - 5]] = truth[[5, 30, n - 30, n - 5]]
+    return X, y
+
+
+def convex(x, N):
+    """Weights of the nearest convex combination, by nonnegative least squares."""
+    heavy = 1e6
+    u, _ = nnls(np.vstack([N.T, heavy * np.ones(len(N))]), np.append(x, heavy))
+    return u / u.sum()
+
+
+def literal(x, X, k, without=None):
+    """Neighbours, weights, residual and nearest distance of one row."""
+    D = np.linalg.norm(X - x, axis=1)
+    if without is not None:
+        D[without] = np.inf
+    near = np.argsort(D, kind="stable")[:k]
+    z = convex(x, X[near])
+    return near, z, np.linalg.norm(x - z @ X[near]), D[near[0]]
+
+
+def literal_oddity(x, X, k, without=None):
+    near, _, residual, spacing = literal(x, X, k, without)
+    own = [literal(X[i], X, k, without=i)[2:] for i in near]
+    usual = np.mean([s for _, s in own])
+    return max(residual / (np.sqrt(np.mean([r**2 for r, _ in own])) + usual), spacing / (2 * usual))
+
+
+def fitted(**parameters):
+    X, y = ring()
+    return ManifoldKNNClassifier(graph_neighbors=K, **parameters).fit(X, y), X, y
+
+
+def test_scores_equal_literal_ones():
+    clf, X, _ = fitted()
+    Q = np.random.default_rng(1).normal(size=(20, 3))
+    expected = [-literal_oddity(q, X, K) for q in Q]
+    np.testing.assert_allclose(clf.score_samples(Q), expected, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(clf.score_samples(Q[:1]), expected[:1], rtol=1e-4)
+
+
+def test_flags_are_scores_below_nearly_all_own_ones():
+    clf, X, _ = fitted()
+    own = [-literal_oddity(X[i], X, K, without=i) for i in checked_rows(len(X))]
+    Q = np.random.default_rng(1).normal(size=(200, 3)) * np.linspace(0.1, 2, 200)[:, None]
+    scores = clf.score_samples(Q)
+    odd = clf.is_off_manifold(Q)
+    assert 0 < odd.sum() < 200
+    assert scores[odd].max() < scores[~odd].min()
+    assert np.mean(own < scores[odd].max()) <= 0.02  # as good as no row of the model is as odd
+
+
+def test_rows_of_the_model_and_far_ones():
+    clf, X, _ = fitted()
+    assert not clf.is_off_manifold(X).any()
+    np.testing.assert_array_equal(clf.score_samples(X), 0.0)
+    assert clf.is_off_manifold([[0.0, 0.0, 0.0], [1.0, 0.0, 5.0], [1e50, 0.0, 0.0]]).all()
+
+
+def test_held_out_rows_are_rarely_flagged_and_noise_is():
+    X, truth, labeled = make_arch_and_s(600, random_state=0)
+    rest = np.setdiff1d(np.arange(600), labeled)
+    known = np.concatenate([labeled, rest[::2]])
+    y = np.where(np.isin(known, labeled), truth[known], -1)
+    clf = ManifoldKNNClassifier().fit(X[known], y)
+    assert clf.is_off_manifold(X[rest[1::2]]).mean() < 0.05
+    noise = np.random.default_rng(1).uniform(X.min(0) - 2, X.max(0) + 2, (300, 2))
+    distance = np.sqrt(((noise[:, None] - X[None]) ** 2).sum(2)).min(1)
+    assert clf.is_off_manifold(noise[distance > 0.4]).mean() > 0.95
+
+
+def test_rows_that_came_later_count_as_neighbours():
+    """A place the stream has been to is no longer off the manifold."""
+    clf, _, _ = fitted()
+    rng = np.random.default_rng(2)
+    blob = np.array([0.0, 0.0, 3.0]) + 0.1 * rng.normal(size=(25, 3))
+    assert clf.is_off_manifold(blob).all()
+    clf.partial_fit(blob, refresh=False)
+    assert clf.is_off_manifold(blob + 0.01).mean() < 0.3
+
+
+def test_error_of_samples_and_weights_of_the_model():
+    clf, X, y = fitted(n_neighbors=4, tol=1e-9)
+    made = [literal(x, X, K, without=i) for i, x in enumerate(X)]
+    error = clf.reconstruction_error()
+    np.testing.assert_allclose(error.residuals, [r for *_, r, _ in made], atol=1e-6)
+    assert error.samples == pytest.approx(
+        100 * sum(r**2 for *_, r, _ in made) / (X**2).sum(), rel=1e-3
+    )
+    W = constrained_graph(X, y, graph_neighbors=K, sigma=clf.sigma_).toarray()
+    P = np.linalg.inv(np.eye(len(X)) - 0.99 * W / W.sum(axis=1, keepdims=True))
+    T = ((P + P.T) / 2)[:, y >= 0]
+    R = np.array([z @ T[near] for near, z, *_ in made])
+    assert error.weights == pytest.approx(100 * ((T - R) ** 2).sum() / (T**2).sum(), rel=1e-3)
+
+
+def test_error_for_new_rows_needs_their_true_weights():
+    """Truth for a new row is its weight in a fit that had it."""
+    X, y = ring()
+    new = np.arange(3, 150, 10)
+    new = new[y[new] < 0]
+    old = np.setdiff1d(np.arange(150), new)
+    clf = ManifoldKNNClassifier(n_neighbors=4, graph_neighbors=K, tol=1e-9).fit(X[old], y[old])
+    before = clf.transduction_
+    error = clf.reconstruction_error(X[new])
+    assert clf.transduction_ is before
+    both = np.concatenate([old, new])
+    whole = ManifoldKNNClassifier(n_neighbors=4, graph_neighbors=K, tol=1e-9).fit(X[both], y[both])
+    (T, rows), (R, others) = whole.kneighbors(), clf.kneighbors(X[new])
+    T, rows = T[len(old) :], rows[len(old) :]
+    T = np.take_along_axis(T, np.argsort(rows, axis=1), axis=1)
+    R = np.take_along_axis(R, np.argsort(others, axis=1), axis=1)
+    assert error.weights == pytest.approx(100 * ((T - R) ** 2).sum() / (T**2).sum(), rel=1e-4)
+    assert error.samples == pytest.approx(
+        100 * (error.residuals**2).sum() / (X[new] ** 2).sum(), rel=1e-9
+    )
+
+
+def test_small_on_manifolds_as_in_the_paper():
+    """The paper reports 0.07 to 0.27 % for samples, 0.5 to 1.9 % for weights."""
+    X, truth, labeled = make_arch_and_s(800, noise=0.0, random_state=0)
+    y = np.full(800, -1)
+    y[labeled] = truth[labeled]
+    error = ManifoldKNNClassifier().fit(X, y).reconstruction_error()
+    assert error.samples < 0.3
+    assert error.weights < 2.0
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, lambda X: X.astype(np.float32)])
+def test_other_forms_of_rows(form):
+    clf, X, y = fitted()
+    other = ManifoldKNNClassifier(graph_neighbors=K).fit(form(X), y)
+    Q = np.random.default_rng(1).normal(size=(9, 3))
+    np.testing.assert_allclose(other.score_samples(form(Q)), clf.score_samples(Q), rtol=1e-3)
+
+
+def test_before_the_fit():
+    for ask in ("score_samples", "is_off_manifold", "reconstruction_error"):
+        with pytest.raises(NotFittedError):
+            getattr(ManifoldKNNClassifier(), ask)([[0.0, 1.0]])
