@@ -51,11 +51,15 @@ def test_new_rows():
     rng = np.random.default_rng(1)
     X = rng.random((200, 2)) @ rng.normal(size=(2, 5))
     index = ExactIndex(X)
-    _, own = sample_scores(index, index.among_samples(8))
     new = np.vstack([X[:5], X[:5] + rng.normal(size=5)])
-    scores = new_row_scores(new, index, own, 8)
+    scores = new_row_scores(new, index, 8)
     assert (scores[:5] == 0).all()
     assert (scores[5:] > 3).all()
+    _, own = sample_scores(index, index.among_samples(8))
+    found = index.query(new, 8).indices
+    floor = 0.1 * np.median(own[np.unique(found)])
+    usual = np.maximum(np.median(own[found], axis=1), floor)
+    np.testing.assert_allclose(scores, residuals(new, index, found) / usual)
 
 
 def test_repeated_rows_and_sparse_and_cosine():

@@ -90,8 +90,8 @@ def find_label_errors(
     LabelErrors
         First those that are contradicted even when all contradicted labels are hidden,
         lest wrong labels accuse right ones; in each part by the lead of the other class
-        over their own in both votes, the largest first. Rows that are the only ones of their class, or
-        that nobody else reaches, cannot be judged and are not listed.
+        over their own in both votes, the largest first. Rows that are the only ones of
+        their class, or that nobody else reaches, cannot be judged and are not listed.
 
     Examples
     --------

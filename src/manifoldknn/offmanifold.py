@@ -91,9 +91,7 @@ def sample_scores(
     return _relative(own, own, neighbors.indices), own
 
 
-def new_row_scores(
-    rows: Any, index: NeighborIndex, own: NDArray[np.float64], n_neighbors: int
-) -> NDArray[np.float64]:
+def new_row_scores(rows: Any, index: NeighborIndex, n_neighbors: int) -> NDArray[np.float64]:
     """Return the scores of new rows.
 
     Parameters
@@ -102,8 +100,6 @@ def new_row_scores(
         New rows, as the samples are.
     index : NeighborIndex
         Search over the samples.
-    own : ndarray of shape (n_samples,)
-        Residuals of the samples, from `sample_scores`.
     n_neighbors : int
         Samples that a row is reconstructed from.
 
@@ -112,8 +108,17 @@ def new_row_scores(
     ndarray of shape (n_rows,)
         Scores; 0 for a row that equals a sample.
     """
-    found = index.query(rows, min(n_neighbors, index.n_samples)).indices
-    return _relative(residuals(rows, index, found), own, found)
+    k = min(n_neighbors, index.n_samples - 1)
+    found = index.query(rows, k).indices
+    needed, place = np.unique(found, return_inverse=True)
+    samples = index.X[needed]
+    around = index.query(samples, k + 1)
+    # A sample finds itself at distance 0, if not a copy of itself.
+    itself = around.indices == needed[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    others = around.indices[~itself].reshape(len(needed), k)
+    own = residuals(samples, index, others)
+    return _relative(residuals(rows, index, found), own, place.reshape(found.shape))
 
 
 def _relative(

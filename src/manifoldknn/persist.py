@@ -173,10 +173,11 @@ def _plain_params(classifier: ManifoldKNNClassifier, arrays: Arrays) -> dict[str
             "random_state is a generator, which cannot be saved: fit with a number or None."
         )
     index = classifier._index
-    if isinstance(index, GivenIndex):
+    named = isinstance(params["neighbors"], str)
+    if isinstance(index, GivenIndex) and not named:
         arrays["given_indices"], arrays["given_distances"] = index._lists
         params["neighbors"] = None
-    elif not isinstance(params["neighbors"], str):
+    elif not named:
         raise ValueError(
             "neighbors is a searcher, which cannot be saved: fit with neighbors='auto', or with "
             "the (indices, distances) it found."
