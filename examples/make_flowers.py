@@ -16,7 +16,11 @@ from pathlib import Path
 import numpy as np
 
 SPECIES = ("alpine", "marsh", "meadow")
-SITES = {"alpine": ("ridge", "pasture"), "marsh": ("pond", "pasture"), "meadow": ("pasture", "lane")}
+SITES = {
+    "alpine": ("ridge", "pasture"),
+    "marsh": ("pond", "pasture"),
+    "meadow": ("pasture", "lane"),
+}
 ROWS = 600
 
 

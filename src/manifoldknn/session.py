@@ -145,7 +145,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
 
 def _searched(X: NDArray[Any], classifier: ManifoldKNNClassifier) -> Neighbors:
     n = X.shape[0]
-    if (X == X[0]).all():
+    if (X[0] == X).all():
         raise TableError("all rows have the same features, so nothing tells them apart")
     if not np.isfinite(X).all():
         raise TableError("some features are too large to be measured: rescale them")
