@@ -41,8 +41,8 @@ class TextTable(Table):
         csv.field_size_limit(_LONGEST_CELL)
         self.path, self.together = path, []
         self._delimiter = delimiter or ","
-        with self._open() as file:
-            first = file.readline()
+        with path.open("rb") as file:
+            first = file.readline().decode("utf-8", "replace").lstrip("\ufeff")
         if not first.strip():
             raise TableError(f"{path.name} is empty: it needs a header line and rows")
         if delimiter is None:
@@ -114,8 +114,9 @@ class TextTable(Table):
         body = text.rstrip("\r\n")
         end = text[len(body) :]
         buffer = io.StringIO()
-        csv.writer(buffer, delimiter=self._delimiter, lineterminator="").writerow(cells)
-        return f"{body}{self._delimiter}{buffer.getvalue()}{end}"
+        # Only characters of the line end are quoted, so it must be both of them.
+        csv.writer(buffer, delimiter=self._delimiter, lineterminator="\r\n").writerow(cells)
+        return f"{body}{self._delimiter}{buffer.getvalue()[:-2]}{end}"
 
     def _open(self, *, keep_mark: bool = False) -> IO[str]:
         # The mark that some programs put before UTF-8 belongs to no column's name.
