@@ -196,7 +196,7 @@ def _classify(options: argparse.Namespace) -> None:
             with stage(session.seconds, "report"):
                 from manifoldknn.report import write_report
 
-                write_report(options, session, health, votes, data, confidence, off)
+                write_report(options, session, health, data, confidence, off)
         with stage(session.seconds, "writing"):
             _write_table(table, target, added, options)
         data["seconds"] = {name: round(s, 2) for name, s in session.seconds.items()}
@@ -283,10 +283,10 @@ def _check(options: argparse.Namespace) -> None:
             found = find_label_errors(session.classifier, index=session.ids)
     table_of = {name: column[: options.n] for name, column in found.to_dict().items()}
     shown = ["id", "given", "suggested", "given_share", "suggested_share"]
-    judged, total = int((~found.votes.alone).sum()), len(found.votes.rows)
-    session.notes.append(f"{len(found)} of {judged} labels are contradicted")
-    if judged < total:
-        session.notes.append(f"{total - judged} label(s) cannot be judged: alone in their class")
+    session.notes.append(f"{len(found)} of {found.n_judged} labels are contradicted")
+    if found.n_judged < found.n_labeled:
+        n_left = found.n_labeled - found.n_judged
+        session.notes.append(f"{n_left} label(s) cannot be judged: alone in their class or cut off")
     _list(table_of, shown, session, options)
 
 

@@ -36,7 +36,7 @@ from manifoldknn.walk import log_label_weights
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
 
-__all__ = ["HiddenVotes", "fold_numbers", "hidden_votes"]
+__all__ = ["HiddenVotes", "RebuiltGraph", "fold_numbers", "hidden_votes"]
 
 _EACH_ALONE = 40  # up to so many labels, each is hidden alone
 _MANY_ROWS = 20_000
@@ -59,9 +59,6 @@ class HiddenVotes:
         Class numbers that the others give them; -1 where nobody reaches the row.
     shares : ndarray of shape (n_labeled, n_classes)
         Class shares of the vote; zeros where nobody reaches the row.
-    second : ndarray of shape (n_labeled, n_classes)
-        The same where the others contradict a label, while *all* contradicted labels are
-        hidden: a wrong label nearby no longer accuses a right one.
     alone : ndarray of bool of shape (n_labeled,)
         Rows that are the only ones of their class: once hidden, nobody can name it.
     n_folds : int
@@ -72,7 +69,6 @@ class HiddenVotes:
     given: NDArray[np.intp]
     found: NDArray[np.intp]
     shares: NDArray[np.float64]
-    second: NDArray[np.float64]
     alone: NDArray[np.bool_]
     n_folds: int
 
@@ -112,8 +108,7 @@ def hidden_votes(
 
     Notes
     -----
-    Cost: one neighbour search, and per group a graph and one walk column per label in it;
-    then once more for the contradicted labels.
+    Cost: one neighbour search, and per group a graph and one walk column per label in it.
 
     Examples
     --------
@@ -132,20 +127,15 @@ def hidden_votes(
     folds = fold_numbers(given, _fold_count(len(codes), len(rows), n_folds), random_state)
     shares = np.zeros((len(rows), len(classifier.classes_)))
     found = np.full(len(rows), -1, dtype=np.intp)
-    second = shares
     n_groups = int(folds.max()) + 1
     if n_groups > 1:
-        rebuilt = _Rebuilt(classifier)
+        rebuilt = RebuiltGraph(classifier)
         groups = (np.flatnonzero(folds == fold) for fold in range(n_groups))
         for group in countdown(groups, n_groups, "groups of hidden labels"):
             shares[group] = rebuilt.shares_without(rows[group])
             found[group] = rebuilt.answers(rows[group], shares[group])
-        contradicted = np.flatnonzero(found != given)
-        second = shares.copy()
-        if 0 < len(contradicted) < len(rows):
-            second[contradicted] = rebuilt.shares_without(rows[contradicted])
     alone = np.bincount(given, minlength=len(classifier.classes_))[given] == 1
-    return HiddenVotes(rows, given, found, shares, second, alone, n_groups)
+    return HiddenVotes(rows, given, found, shares, alone, n_groups)
 
 
 def _fold_count(n_samples: int, n_labeled: int, wanted: int | None) -> int:
@@ -193,8 +183,14 @@ def fold_numbers(codes: NDArray[np.intp], n_folds: int, random_state: int) -> ND
     return folds
 
 
-class _Rebuilt:
-    """The graph of a classifier with some labels hidden; neighbours are searched once."""
+class RebuiltGraph:
+    """The graph of a classifier with some labels hidden; neighbours are searched once.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+    """
 
     def __init__(self, classifier: ManifoldKNNClassifier) -> None:
         self._clf = clf = classifier
@@ -209,6 +205,7 @@ class _Rebuilt:
             self._edges = pruned_edges(X, neighbors, k, metric=clf.metric)
 
     def graph(self, codes: NDArray[np.intp]) -> ConstrainedGraph:
+        """Return the graph for other labels: class numbers, -1 where hidden."""
         clf = self._clf
         tree = tree_edges(self._nearest.indices, np.flatnonzero(codes >= 0), clf.tree_depth)
         if clf.graph == "full":

@@ -21,7 +21,6 @@ from sklearn.decomposition import PCA
 import manifoldknn
 from manifoldknn import find_label_errors, suggest
 from manifoldknn.atomic import replaced_file
-from manifoldknn.hidden import HiddenVotes
 from manifoldknn.inspection import GraphHealth
 from manifoldknn.raster import draw_points, png, shades, to_pixels
 from manifoldknn.session import PARAMETERS, Session
@@ -42,7 +41,6 @@ def write_report(
     options: argparse.Namespace,
     session: Session,
     health: GraphHealth,
-    votes: HiddenVotes | None,
     data: dict[str, Any],
     confidence: NDArray[np.float64],
     off_manifold: NDArray[np.float64],
@@ -53,7 +51,7 @@ def write_report(
     ----------
     options : Namespace
         Of the command line; ``options.report`` is where the page goes.
-    session, health, votes
+    session, health
         What was learned.
     data : dict
         From `summary_data`.
@@ -80,7 +78,7 @@ def write_report(
         "histogram": _histogram(confidence[session.labels == ""]),
         "classes": _classes(data, clf.classes_),
         "suggestions": _suggestions(session, options.n),
-        "suspicious": _suspicious(session, votes),
+        "suspicious": _suspicious(session),
         "health": _health(health, session, off_manifold),
         "settings": _settings(clf, options),
         "data": _rows_data(session, pixels, codes, confidence),
@@ -254,10 +252,8 @@ def _suggestions(session: Session, n: int) -> str:
     return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>'
 
 
-def _suspicious(session: Session, votes: HiddenVotes | None) -> str:
-    if votes is None:
-        return '<p class="none">Not looked for (--no-validate).</p>'
-    found = find_label_errors(session.classifier, index=session.ids, votes=votes)
+def _suspicious(session: Session) -> str:
+    found = find_label_errors(session.classifier, index=session.ids)
     if not len(found):
         return '<p class="none">None: every label agrees with its neighbourhood.</p>'
     shown = min(len(found), _MOST_LISTED)
