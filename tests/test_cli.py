@@ -50,7 +50,8 @@ def truth():
     return {row["id"]: row["species"] for row in csv.DictReader(done.stdout.decode().splitlines())}
 
 
-def test_classify_labels_the_whole_file(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_classify_labels_the_whole_file(capsys):
     code, out, err = classify(capsys, "--id", "id")
     assert code == 0
     rows = table("flowers-labelled.csv")
@@ -68,7 +69,8 @@ def test_classify_labels_the_whole_file(flowers, capsys):
     assert sorted(os.listdir()) == ["flowers-labelled.csv", "flowers.csv"]
 
 
-def test_json_and_quiet(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_json_and_quiet(capsys):
     code, out, err = classify(capsys, "--json", "--quiet", "--out", "o.csv")
     data = json.loads(out)
     assert code == 0
@@ -81,7 +83,8 @@ def test_json_and_quiet(flowers, capsys):
     assert any("left out 'id'" in note for note in data["notes"])
 
 
-def test_save_and_predict(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_save_and_predict(capsys):
     assert classify(capsys, "--id", "id", "--save", "m.mknn", "--quiet")[0] == 0
     rows = table("flowers-labelled.csv")
     code, out, _ = run(capsys, "predict", "m.mknn", "flowers.csv", "--out", "p.csv", "--json")
@@ -92,7 +95,8 @@ def test_save_and_predict(flowers, capsys):
     assert "'id'" in json.loads(out)["notes"][0]
 
 
-def test_predict_names_columns(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_predict_names_columns(capsys):
     classify(capsys, "--id", "id", "--save", "m.mknn", "--quiet")
     text = FLOWERS.read_text()
     Path("a.csv").write_text(text.replace("petal_length", "petal_lenght"))
@@ -106,7 +110,8 @@ def test_predict_names_columns(flowers, capsys):
     assert "'tall'" in err
 
 
-def test_suggest_check_inspect(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_suggest_check_inspect(capsys):
     common = ["flowers.csv", "--label", "species", "--id", "id", "--quiet"]
     code, out, _ = run(capsys, "suggest", *common, "-n", "7", "--json")
     data = json.loads(out)["rows"]
@@ -123,7 +128,8 @@ def test_suggest_check_inspect(flowers, capsys):
     assert json.loads(out)["n_rows"] == 600
 
 
-def test_check_finds_a_wrong_label(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_check_finds_a_wrong_label(capsys):
     right = truth()
     lines = FLOWERS.read_text().splitlines()
     labelled = lines[:1]
@@ -143,7 +149,8 @@ def test_check_finds_a_wrong_label(flowers, capsys):
     assert first["suggested"] == right["0100"]
 
 
-def test_stdin_to_stdout(flowers, capsysbinary, monkeypatch):
+@pytest.mark.usefixtures("flowers")
+def test_stdin_to_stdout(capsysbinary, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FLOWERS.read_bytes())))
     code = main(["classify", "-", "--label", "species", "--quiet"])
     out, err = capsysbinary.readouterr()
@@ -291,7 +298,8 @@ def test_no_such_file_and_unknown_format(tmp_path, monkeypatch, capsys):
     assert "--format csv" in err
 
 
-def test_existing_output_needs_force(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_existing_output_needs_force(capsys):
     Path("flowers-labelled.csv").write_text("mine")
     code, _, err = classify(capsys, "--quiet")
     assert code == 2
@@ -301,7 +309,8 @@ def test_existing_output_needs_force(flowers, capsys):
     assert Path("flowers-labelled.csv").read_text() != "mine"
 
 
-def test_no_space_left(flowers, capsys, monkeypatch):
+@pytest.mark.usefixtures("flowers")
+def test_no_space_left(capsys, monkeypatch):
     real = manifoldknn.atomic.replaced_file
 
     @contextmanager
@@ -318,7 +327,8 @@ def test_no_space_left(flowers, capsys, monkeypatch):
     assert os.listdir() == ["flowers.csv"]
 
 
-def test_blanks_around_labels_are_trimmed_and_told(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_blanks_around_labels_are_trimmed_and_told(capsys):
     Path("b.csv").write_text(relabelled(lambda b: f" {b} " if b else "  "))
     code, out, _ = classify(capsys, "--quiet", "--json", file="b.csv")
     assert code == 0
@@ -333,7 +343,8 @@ def test_blanks_around_labels_are_trimmed_and_told(flowers, capsys):
     }
 
 
-def test_unlabeled_marker_and_minus_one(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_unlabeled_marker_and_minus_one(capsys):
     Path("m.csv").write_text(relabelled(lambda b: b or "unknown"))
     code, out, _ = classify(capsys, "--quiet", "--json", "--unlabeled", "unknown", file="m.csv")
     assert json.loads(out)["labelled"] == 9
@@ -344,10 +355,11 @@ def test_unlabeled_marker_and_minus_one(flowers, capsys):
     assert json.loads(out)["labelled"] == 9
 
 
-def test_options_reach_the_classifier(flowers, capsys, monkeypatch):
+@pytest.mark.usefixtures("flowers")
+def test_options_reach_the_classifier(capsys, monkeypatch):
     seen = {}
 
-    def learn(table, options):
+    def learn(_table, options):
         seen.update(vars(options))
         raise KeyboardInterrupt
 
@@ -362,7 +374,8 @@ def test_options_reach_the_classifier(flowers, capsys, monkeypatch):
     assert (seen["sigma"], seen["class_prior"]) == (0.5, [0.2, 0.3, 0.5])
 
 
-def test_bad_models(flowers, capsys):
+@pytest.mark.usefixtures("flowers")
+def test_bad_models(capsys):
     Path("x.mknn").write_bytes(b"rubbish")
     code, _, err = run(capsys, "predict", "x.mknn", "flowers.csv", "--quiet")
     assert code == 2
@@ -373,7 +386,8 @@ def test_bad_models(flowers, capsys):
     assert "none.mknn" in err
 
 
-def test_unforeseen(flowers, capsys, monkeypatch):
+@pytest.mark.usefixtures("flowers")
+def test_unforeseen(capsys, monkeypatch):
     monkeypatch.setattr("manifoldknn.cli.learn", lambda *_: 1 / 0)
     code, _, err = classify(capsys, "--quiet")
     assert code == 1
