@@ -40,7 +40,7 @@ __all__ = ["HiddenVotes", "RebuiltGraph", "fold_numbers", "hidden_votes"]
 
 _EACH_ALONE = 40  # up to so many labels, each is hidden alone
 _MANY_ROWS = 20_000
-_FOLDS, _FOLDS_OF_MANY = 20, 10
+_FOLDS, _FOLDS_OF_MANY = 20, 5
 _BLOCK = 16
 _SINGLE = 100  # up to so many labels, columns are solved one by one: each accurate by itself
 
@@ -96,7 +96,7 @@ def hidden_votes(
     n_folds : int, optional
         Into how many groups the labels are divided; those of one group are hidden
         together. By default each is hidden alone if there are at most 40 of them and
-        20,000 rows; else 20 groups, or 10 for more rows.
+        20,000 rows; else 20 groups, or 5 for more rows.
     random_state : int, default=0
         Seed of the division.
 

@@ -12,6 +12,7 @@ import html
 import json
 import platform
 from importlib import metadata, resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def write_report(
     labeled = clf.labeled_indices_
     colors = np.array([_rgb(_color(i)) for i in range(len(clf.classes_))] + [(180, 180, 180)])
     colors = colors.astype(np.uint8)
-    name = "standard input" if options.file == "-" else options.file
+    name = "standard input" if options.file == "-" else Path(options.file).name
     parts = {
         "title": html.escape(f"{name}: {options.label}"),
         "lead": _lead(data),
