@@ -42,7 +42,10 @@ _EACH_ALONE = 40  # up to so many labels, each is hidden alone
 _MANY_ROWS = 20_000
 _FOLDS, _FOLDS_OF_MANY = 20, 5
 _BLOCK = 16
-_SINGLE = 100  # up to so many labels, columns are solved one by one: each accurate by itself
+# Up to so many labels of not too many rows, columns are solved one by one: each accurate by itself.
+# Beyond, several together: accurate to a share of the largest of them, so that share is smaller.
+_SINGLE = 100
+_FINER = 0.1
 
 
 @dataclass(frozen=True)
@@ -243,11 +246,12 @@ class RebuiltGraph:
         walked = NormalizedGraph(graph)
         if graph.is_sparse:  # made before threads ask for it
             walked.restrict(np.arange(graph.n_samples))
-        size = 1 if n_labeled <= _SINGLE and graph.is_sparse else _BLOCK
+        alone = n_labeled <= _SINGLE and graph.n_samples <= _MANY_ROWS and graph.is_sparse
+        size, tol = (1, clf.tol) if alone else (_BLOCK, _FINER * clf.tol)
         blocks = np.array_split(hidden, -(-len(hidden) // size))
 
         def solve(block: NDArray[np.intp]) -> NDArray[np.float64]:
-            found = log_label_weights(walked, block, clf.alpha, tol=clf.tol, max_iter=clf.max_iter)
+            found = log_label_weights(walked, block, clf.alpha, tol=tol, max_iter=clf.max_iter)
             return found.log_values[voters].T
 
         return np.concatenate(list(_in_threads(solve, blocks, clf.n_jobs)))

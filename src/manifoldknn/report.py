@@ -162,9 +162,10 @@ def _lead(data: dict[str, Any]) -> str:
     valid = data["validation"] or {}
     text = f"{data['rows']:,} rows were labelled from {data['labelled']:,} labels."
     if valid.get("accuracy") is not None:
+        low, high = valid["interval"]
         text += (
             f" Hidden one group after the other, {valid['accuracy']:.0%} of the given labels were "
-            "found again: expect about this on rows like the labelled ones."
+            f"found again: on rows like the labelled ones, expect {low:.0%} to {high:.0%}."
         )
     return html.escape(text)
 

@@ -12,7 +12,7 @@ from manifoldknn.hidden import HiddenVotes
 from manifoldknn.inspection import GraphHealth
 from manifoldknn.session import Session
 
-__all__ = ["as_table", "health_text", "summary_data", "summary_text"]
+__all__ = ["as_table", "health_text", "summary_data", "summary_text", "wilson_interval"]
 
 
 def summary_data(
@@ -70,11 +70,40 @@ def summary_data(
 
 
 def _validation(votes: HiddenVotes) -> dict[str, Any]:
+    judged = int((~votes.alone).sum())
     return {
         "accuracy": _number(votes.accuracy),
-        "labels_judged": int((~votes.alone).sum()),
+        "interval": wilson_interval(votes.accuracy, judged) if judged else None,
+        "labels_judged": judged,
         "groups": votes.n_folds,
     }
+
+
+def wilson_interval(share: float, n: int) -> list[float]:
+    """Return Wilson's interval, which holds the true share in 95 % of cases.
+
+    Parameters
+    ----------
+    share : float
+        Share of successes that was seen.
+    n : int
+        Number of trials, at least 1.
+
+    Returns
+    -------
+    list of float
+        Lower and upper end.
+
+    Examples
+    --------
+    >>> from manifoldknn.summary import wilson_interval
+    >>> [round(end, 2) for end in wilson_interval(1.0, 9)]
+    [0.7, 1.0]
+    """
+    z = 1.959964
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return [max(0.0, middle - half), min(1.0, middle + half)]
 
 
 def _number(value: Any) -> float | None:
@@ -151,9 +180,10 @@ def _accuracy(valid: dict[str, Any] | None) -> str:
         return "not estimated (--no-validate)"
     if valid["accuracy"] is None:
         return "cannot be estimated: no class has two labels"
+    low, high = valid["interval"]
     return (
         f"{valid['accuracy']:.1%} of {valid['labels_judged']} labels are found again when hidden, "
-        f"links included ({valid['groups']} groups)"
+        f"links included; so {low:.0%} to {high:.0%} (95 % interval)"
     )
 
 
