@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import ctypes
+import errno
 import io
 import json
 import os
@@ -72,7 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error}: choose another name, or replace it with --force", 2)
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
-        return _fail(f"{error.strerror or error}{place}: check the place, or choose another", 2)
+        full = error.errno == errno.ENOSPC
+        remedy = (
+            "free some space, or write elsewhere" if full else "check the place, or choose another"
+        )
+        return _fail(f"{error.strerror or error}{place}: {remedy}", 2)
     except (ValueError, ImportError, MemoryError) as error:
         return _fail(str(error) or type(error).__name__, 2)
     except Exception as error:
