@@ -3,6 +3,8 @@
 import copy
 import io
 import pickle
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sklearn.neighbors import NearestNeighbors
 
-from manifoldknn import ManifoldKNNClassifier
+from manifoldknn import ManifoldKNNClassifier, persist
 
 CLASSES = (0, 1, 2, 3)
 BAD_CHUNKS = {
@@ -25,8 +27,18 @@ BAD_CHUNKS = {
 }
 
 
-# A way to write a model down and read it again belongs here.
-WAYS = {"pickle": lambda clf: pickle.loads(pickle.dumps(clf)), "deepcopy": copy.deepcopy}
+def saved_and_loaded(clf):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.mknn"
+        persist.save(clf, path)
+        return persist.load(path)
+
+
+WAYS = {
+    "pickle": lambda clf: pickle.loads(pickle.dumps(clf)),
+    "deepcopy": copy.deepcopy,
+    "file": saved_and_loaded,
+}
 
 
 class StatePickler(pickle.Pickler):

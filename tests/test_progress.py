@@ -7,7 +7,7 @@ import pytest
 
 import manifoldknn.progress as progress
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.progress import countdown, spoken
+from manifoldknn.progress import countdown, spoken, timed_stages
 
 
 def blobs(n=200):
@@ -90,3 +90,14 @@ def test_scikit_learn_callbacks():
     for name in ("neighbours", "graph", "walk", "vote"):
         stages += [("begin", name), ("end", name)]
     assert seen == ["setup", *stages, ("end", "fit"), "teardown"]
+
+
+def test_stages_can_be_timed():
+    seconds = {}
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with timed_stages(seconds):
+        ManifoldKNNClassifier().fit(X, [0, 1] + [-1] * 28)
+    assert list(seconds) == ["neighbours", "graph", "walk", "vote"]
+    assert all(taken > 0 for taken in seconds.values())
+    ManifoldKNNClassifier().fit(X[:20], [0, 1] + [-1] * 18)
+    assert len(seconds) == 4  # nothing is written after the block

@@ -161,3 +161,27 @@ def test_before_the_fit():
     for ask in ("score_samples", "is_off_manifold", "reconstruction_error"):
         with pytest.raises(NotFittedError):
             getattr(ManifoldKNNClassifier(), ask)([[0.0, 1.0]])
+
+
+def test_rows_of_the_model_are_judged_without_themselves():
+    """The same number, whether a row is in the model or asked about a model without it."""
+    X, y = make_arch_and_s(300, random_state=0)[:2]
+    odd = np.array([[3.0, 3.0]])
+    labels = np.where(np.arange(300) < 20, y, -1)
+    clf = ManifoldKNNClassifier().fit(np.vstack([X, odd]), np.append(labels, -1))
+    own = clf.score_samples()
+    assert own.shape == (301,)
+    assert own.argmin() == 300
+    assert clf.is_off_manifold()[300]
+    assert clf.is_off_manifold()[:300].mean() < 0.05
+    without = ManifoldKNNClassifier().fit(X, labels)
+    # Neighbours are judged without the odd row here and with it there: nearly the same.
+    np.testing.assert_allclose(own[300], without.score_samples(odd)[0], rtol=0.05)
+
+
+def test_rows_that_joined_are_judged_as_when_they_came():
+    X, y = make_arch_and_s(300, random_state=0)[:2]
+    clf = ManifoldKNNClassifier().fit(X[:280], np.where(np.arange(280) < 20, y[:280], -1))
+    asked = clf.score_samples(X[280:])
+    clf.partial_fit(X[280:], refresh=False)
+    np.testing.assert_allclose(clf.score_samples()[280:], asked)

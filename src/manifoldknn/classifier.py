@@ -213,6 +213,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
 
     def _fit(self, X: Any, y: Any, *, in_stream: bool = False) -> Self:
         check_parameters(self.get_params(deep=False))
+        self._row_index = X.index if hasattr(X, "iloc") else None
         X = check_samples(self, X, y)
         check_metric(self.metric, is_sparse=not isinstance(X, np.ndarray))
         labels = encode_labels(y, unlabeled=self.unlabeled)

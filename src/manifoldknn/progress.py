@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 try:  # scikit-learn 1.9 and later
@@ -21,11 +22,35 @@ except ImportError:
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Stages", "countdown", "spoken", "with_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "Stages",
+    "countdown",
+    "spoken",
+    "timed_stages",
+    "with_callbacks",
+]
 
 logger = logging.getLogger("manifoldknn")
 
 _BETWEEN_LINES = 2.0  # seconds
+_times: ContextVar[dict[str, float] | None] = ContextVar("_times", default=None)
+
+
+@contextmanager
+def timed_stages(seconds: dict[str, float]) -> Iterator[None]:
+    """Write down how long each stage of the fits inside the block takes.
+
+    Parameters
+    ----------
+    seconds : dict
+        Where to write, by the name of the stage.
+    """
+    token = _times.set(seconds)
+    try:
+        yield
+    finally:
+        _times.reset(token)
 
 
 @contextmanager
@@ -84,7 +109,11 @@ class Stages:
             task.call_on_fit_task_begin(estimator=self._estimator, **self._data)
         logger.info("%s ...", name)
         yield
-        logger.info("%s: %.1f s", name, time.perf_counter() - start)
+        taken = time.perf_counter() - start
+        logger.info("%s: %.1f s", name, taken)
+        times = _times.get()
+        if times is not None:
+            times[name] = taken
         if task is not None:
             task.call_on_fit_task_end(estimator=self._estimator, **self._data)
 

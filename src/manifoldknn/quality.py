@@ -30,18 +30,18 @@ from manifoldknn.reconstruct import (
 class QualityMixin(AnsweringMixin):
     """How well rows are reconstructed from their neighbours."""
 
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Score how well new rows fit between the rows of the model; lower is odder.
+    def score_samples(self, X: Any = None) -> NDArray[np.float64]:
+        """Score how well rows fit between the rows of the model; lower is odder.
 
         The score is -max(r / (r̄ + s̄), s / 2s̄): r the residual of the row's reconstruction,
         s its distance to the nearest sample, r̄ the root mean square of its neighbours'
         residuals, s̄ the mean of their distances to their nearest samples. It is 0 for a
-        row of the model and some -0.5 for one as odd as its neighbours are.
+        row that repeats one of the model and some -0.5 for one as odd as its neighbours are.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            New rows.
+        X : array-like or sparse matrix of shape (n_queries, n_features), optional
+            New rows; without it the rows of the model, each judged without itself.
 
         Returns
         -------
@@ -52,21 +52,26 @@ class QualityMixin(AnsweringMixin):
         -----
         Costs a prediction, and once the reconstruction of every neighbour involved.
         """
+        if X is None:
+            check_is_fitted(self)
+            n, d = self._index.n_samples, self._index.template.shape[1]
+            parts = row_chunks(n, d)
+            return -np.concatenate([self._own_oddities(np.arange(n)[part]) for part in parts])
         X = self._new_rows(X)
         scores = np.empty(X.shape[0])
         for part in row_chunks(X.shape[0], X.shape[1]):
             scores[part] = -self._oddities(self._made(X[part]))
         return scores
 
-    def is_off_manifold(self, X: Any) -> NDArray[np.bool_]:
-        """Tell which new rows are far from everything the model has seen.
+    def is_off_manifold(self, X: Any = None) -> NDArray[np.bool_]:
+        """Tell which rows are far from everything the model has seen.
 
         Their class is a guess: the walk says nothing about where they are.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            New rows.
+        X : array-like or sparse matrix of shape (n_queries, n_features), optional
+            New rows; without it the rows of the model.
 
         Returns
         -------
@@ -154,9 +159,19 @@ class QualityMixin(AnsweringMixin):
         """Return the oddity beyond which a row is off the manifold."""
         if self._own.limit is None:
             rows = checked_rows(self._graph.n_samples)
-            width = min(self.graph_neighbors, self._lists.indices.shape[1])
-            near = self._lists.indices[rows, :width].astype(np.intp)
-            own = self._own_values(rows)
-            odd = oddities(own[:, 0], own[:, 1], self._own_values(near))
-            self._own.limit = usual_limit(odd)
+            self._own.limit = usual_limit(self._own_oddities(rows))
         return self._own.limit
+
+    def _own_oddities(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the oddities of rows of the model, judged without themselves."""
+        walked = self._graph.n_samples
+        late = rows >= walked
+        width = min(self.graph_neighbors, self._lists.indices.shape[1])
+        own, odd = self._own_values(rows), np.empty(len(rows))
+        near = self._lists.indices[rows[~late], :width].astype(np.intp)
+        odd[~late] = oddities(own[~late, 0], own[~late, 1], self._own_values(near))
+        if late.any():
+            assert self._arrivals is not None
+            near = self._arrivals.indices.values[rows[late] - walked]
+            odd[late] = oddities(own[late, 0], own[late, 1], self._own_values(near))
+        return odd

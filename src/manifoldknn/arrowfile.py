@@ -1,0 +1,131 @@
+"""Parquet, Arrow and Feather files, with their types and metadata kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.tables import Column, Table, TableError, check_names
+
+__all__ = ["ArrowTable"]
+
+_CHUNK_ROWS = 8192
+_DAY = 86400e6  # microseconds
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.compute
+        import pyarrow.feather
+        import pyarrow.parquet
+    except ImportError as error:
+        msg = "Parquet and Arrow files need pyarrow: pip install 'manifoldknn[table]'"
+        raise ImportError(msg) from error
+    return pa
+
+
+class ArrowTable(Table):
+    """A Parquet file, or an Arrow IPC (Feather) file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    form : {"parquet", "arrow"}
+        Its format.
+    """
+
+    def __init__(self, path: Path, form: str) -> None:
+        pa = self._pa = _pyarrow()
+        self.path, self._form, self.together = path, form, []
+        read = pa.parquet.read_table if form == "parquet" else pa.feather.read_table
+        try:
+            # Opened here, so that nobody looks for a data set of many files.
+            with path.open("rb") as file:
+                self._table = read(file)
+        except (pa.ArrowException, ValueError, OSError) as error:
+            if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+                raise
+            raise TableError(
+                f"{path.name} is no {form} file that can be read "
+                f"({str(error).splitlines()[0][:120]}): write it again, or name its --format"
+            ) from None
+        self.names = list(self._table.column_names)
+        check_names(self.names, path)
+        self.n_rows = self._table.num_rows
+
+    def texts(self, names: list[str]) -> dict[str, list[str]]:
+        """Return whole columns as text, "" where missing."""
+        return {name: self._texts(self._table[name]) for name in names}
+
+    def _texts(self, column: Any) -> list[str]:
+        pa = self._pa
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pa.types.is_floating(column.type):
+            values = column.to_pylist()
+            return ["" if v is None or v != v else _number_text(v) for v in values]
+        return ["" if v is None else str(v) for v in column.to_pylist()]
+
+    def kind(self, name: str) -> str:
+        """Return "text", "number", "boolean", "date", or why a column cannot be used."""
+        types, dtype = self._pa.types, self._table.schema.field(name).type
+        if types.is_dictionary(dtype):
+            dtype = dtype.value_type
+        if types.is_string(dtype) or types.is_large_string(dtype):
+            return "text"
+        if types.is_boolean(dtype):
+            return "boolean"
+        if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
+            return "number"
+        if types.is_date(dtype) or types.is_timestamp(dtype):
+            return "date"
+        return f"holds {dtype}"
+
+    def chunks(self, names: list[str]) -> Iterator[list[Column]]:
+        """Yield some thousand rows at a time of some columns."""
+        for start in range(0, self.n_rows, _CHUNK_ROWS):
+            part = self._table.slice(start, _CHUNK_ROWS)
+            yield [self._values(part[name], self.kind(name)) for name in names]
+
+    def _values(self, column: Any, kind: str) -> Column:
+        pa = self._pa
+        if kind == "text":
+            return self._texts(column)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if kind == "date":
+            stamps = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
+            column = stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        column = column.cast(pa.float64(), safe=False)
+        values: NDArray[np.float64] = column.to_numpy().astype(np.float64, copy=True)
+        return values / _DAY if kind == "date" else values
+
+    def like(self, name: str, texts: list[str]) -> NDArray[Any]:
+        """Return texts in the type of a column."""
+        if self.kind(name) != "number":
+            return super().like(name, texts)
+        whole = all(text.lstrip("+-").isdigit() for text in texts if text)
+        column = np.empty(len(texts), dtype=object)
+        column[:] = [None if not t else int(t) if whole else float(t) for t in texts]
+        return column
+
+    def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
+        """Write the table in its own format, with columns added."""
+        table = self._table
+        for name, values in added.items():
+            table = table.append_column(name, self._pa.array(values.tolist()))
+        table = table.replace_schema_metadata(self._table.schema.metadata)
+        if self._form == "parquet":
+            self._pa.parquet.write_table(table, file)
+        else:
+            self._pa.feather.write_feather(table, file)
+
+
+def _number_text(value: float) -> str:
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)

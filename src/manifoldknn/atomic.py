@@ -1,0 +1,93 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+__all__ = ["replaced_file"]
+
+_USUAL_MODE = 0o666
+
+
+@contextmanager
+def replaced_file(path: str | os.PathLike[str], *, force: bool = True) -> Iterator[IO[bytes]]:
+    """Open a temporary file that takes the place of `path` once the block ends well.
+
+    Whatever goes wrong inside the block, an interruption included, leaves `path` as it
+    was and no temporary file behind.
+
+    Parameters
+    ----------
+    path : path
+        The file to be.
+    force : bool, default=True
+        Whether a file of that name may be replaced.
+
+    Yields
+    ------
+    binary file
+        Open for writing.
+
+    Raises
+    ------
+    FileExistsError
+        If `path` exists and `force` is false.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from manifoldknn.atomic import replaced_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "answer.txt"
+    ...     with replaced_file(path) as file:
+    ...         _ = file.write(b"42")
+    ...     path.read_text()
+    '42'
+    """
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if not force and target.exists():
+        raise FileExistsError(f"{path} exists already")
+    handle, temporary = tempfile.mkstemp(
+        prefix=f".{target.name}.", suffix=".part", dir=target.parent
+    )
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode_of(target))
+        if force:
+            os.replace(temporary, target)
+        else:
+            _move_without_replacing(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _mode_of(target: Path) -> int:
+    """Permissions of the file that is replaced, or those a new file would get."""
+    if target.exists():
+        return target.stat().st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return _USUAL_MODE & ~mask
+
+
+def _move_without_replacing(temporary: Any, target: Path) -> None:
+    """Move, unless somebody has made the target meanwhile."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if target.exists():
+            raise FileExistsError(f"{target} exists already") from None
+        os.replace(temporary, target)
+        return
+    Path(temporary).unlink()

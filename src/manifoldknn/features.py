@@ -1,0 +1,300 @@
+"""Columns of a table as numbers between 0 and 1, by a step that can be written down.
+
+- Numbers and dates are shifted and scaled to [0, 1] by the smallest and largest
+  value; columns that were one matrix share both, so that its geometry stays.
+- Booleans are 0 and 0.25.
+- Categories, up to 30 of them, become one column each, 0 or 0.25/√2: two different
+  categories are then 0.25 apart, a quarter of the range of a number.
+- A missing value becomes the median, and a column of its own (0 or 0.25) says that
+  it was.
+
+Why a quarter: neighbours differ by a small part of the range in each number. A whole
+range between two categories would be a wall that no walk crosses, and the graph would
+fall into as many islands as there are combinations of categories.
+
+All that was learned is a few numbers and words per column: JSON holds it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn import cells
+from manifoldknn.profile import Profile, profile_columns
+from manifoldknn.tables import Column, Table, TableError
+
+__all__ = ["FeatureStep", "Plan"]
+
+_STEP = 0.25
+_ONE_HOT = _STEP * float(np.sqrt(0.5))
+
+
+@dataclass
+class Plan:
+    """How one column becomes features.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    kind : {"number", "boolean", "date", "category"}
+        What it holds.
+    low, high : float
+        What becomes 0 and 1.
+    fill : float
+        What a missing value becomes, after scaling.
+    flag : bool
+        Whether a feature says that the value was missing.
+    categories : list of str
+        The categories, sorted.
+    """
+
+    name: str
+    kind: str
+    low: float = 0.0
+    high: float = 1.0
+    fill: float = 0.0
+    flag: bool = False
+    categories: list[str] = field(default_factory=list)
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        if self.kind == "category":
+            names = [f"{self.name}={category}" for category in self.categories]
+        else:
+            names = [self.name]
+        return [*names, f"{self.name} is missing"] if self.flag else names
+
+
+@dataclass
+class FeatureStep:
+    """How a table becomes a matrix.
+
+    Attributes
+    ----------
+    plans : list of Plan
+        One per column used.
+    scale : bool
+        Whether numbers and dates are scaled to [0, 1].
+    left_out : list of (str, str)
+        Columns that are not used, and why.
+    """
+
+    plans: list[Plan]
+    scale: bool
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        return [name for plan in self.plans for name in plan.features]
+
+    @classmethod
+    def fit(
+        cls, table: Table, names: list[str], *, scale: bool = True, insist: bool = False
+    ) -> tuple[FeatureStep, NDArray[Any]]:
+        """Learn how some columns become features, and make them.
+
+        Parameters
+        ----------
+        table : Table
+            The table.
+        names : list of str
+            Columns to use.
+        scale : bool, default=True
+            Whether to scale numbers and dates to [0, 1].
+        insist : bool, default=False
+            Whether the user named these columns, so that none may be left out.
+
+        Returns
+        -------
+        step : FeatureStep
+            What was learned.
+        X : ndarray of shape (n_rows, n_features)
+            float32 if scaled, else float64.
+
+        Raises
+        ------
+        TableError
+            If a column has only missing or some infinite values, or nothing is left.
+        """
+        profiles = profile_columns(table, names)
+        plans, left_out = [], []
+        for profile in profiles:
+            reason = profile.unusable(insist)
+            if reason:
+                left_out.append((profile.name, reason))
+            else:
+                plans.append(_planned(profile))
+        if insist and left_out:
+            name, reason = left_out[0]
+            raise TableError(f"column {name!r} cannot be a feature ({reason}): leave it out")
+        if not plans:
+            what = "; ".join(f"{name}: {why}" for name, why in left_out[:3]) or "no other columns"
+            raise TableError(f"no column is left to tell rows apart ({what})")
+        joint = [plan for plan in plans if plan.name in set(table.together)]
+        if joint:
+            low, high = min(p.low for p in joint), max(p.high for p in joint)
+            for plan in joint:
+                plan.low, plan.high = low, high
+        step = cls(plans, scale, left_out)
+        X = step._matrix(table)
+        step._learn_fill(X)
+        return step, X
+
+    def transform(self, table: Table) -> tuple[NDArray[Any], list[str]]:
+        """Make the features of another table with the same columns.
+
+        Parameters
+        ----------
+        table : Table
+            The table; further columns do no harm.
+
+        Returns
+        -------
+        X : ndarray of shape (n_rows, n_features)
+            The features.
+        notes : list of str
+            What a user should know: values never seen before, or missing.
+        """
+        wanted = [plan.name for plan in self.plans]
+        absent = [name for name in wanted if name not in table.names]
+        if absent:
+            near = difflib.get_close_matches(absent[0], table.names, 1, 0.6)
+            hint = f" (is it {near[0]!r}?)" if near else ""
+            raise TableError(
+                f"the model was fitted with {len(absent)} column(s) that are missing here: "
+                f"{', '.join(map(repr, absent[:5]))}{hint}; add or rename them"
+            )
+        X = self._matrix(table)
+        notes = []
+        at = 0
+        for plan in self.plans:
+            width = len(plan.features)
+            notes += self._filled(X, at, plan)
+            at += width
+        return X, notes
+
+    def _matrix(self, table: Table) -> NDArray[Any]:
+        """Make the features, NaN where a number is missing."""
+        X = np.zeros((table.n_rows, len(self.features)), np.float32 if self.scale else np.float64)
+        start = 0
+        for chunk in table.chunks([plan.name for plan in self.plans]):
+            stop = start + len(chunk[0])
+            at = 0
+            for plan, column in zip(self.plans, chunk):
+                width = len(plan.features)
+                self._put(X[start:stop, at : at + width], plan, column, start)
+                at += width
+            start = stop
+        return X
+
+    def _put(self, out: NDArray[Any], plan: Plan, column: Column, first_row: int) -> None:
+        if plan.kind == "category":
+            _put_categories(out, plan, column)
+            return
+        values = _parsed(plan, column, first_row)
+        if plan.flag:
+            out[:, 1] = _STEP * np.isnan(values)
+        if plan.kind == "boolean":
+            values = _STEP * values
+        elif self.scale:
+            span = plan.high - plan.low
+            values = (values - plan.low) / (span if span > 0 else 1.0)
+        out[:, 0] = values
+
+    def _learn_fill(self, X: NDArray[Any]) -> None:
+        at = 0
+        for plan in self.plans:
+            if plan.kind != "category":
+                column = X[:, at]
+                gone = np.isnan(column)
+                plan.fill = float(np.median(column[~gone]))
+                column[gone] = plan.fill
+            at += len(plan.features)
+
+    def _filled(self, X: NDArray[Any], at: int, plan: Plan) -> list[str]:
+        """Fill missing numbers in place; return what to tell."""
+        if plan.kind == "category":
+            unknown = int((X[:, at : at + len(plan.features)] == 0).all(axis=1).sum())
+            return [f"{plan.name!r}: {unknown} rows hold a new category"] if unknown else []
+        gone = np.isnan(X[:, at])
+        X[gone, at] = plan.fill
+        if gone.any() and not plan.flag:
+            return [f"{plan.name!r}: {gone.sum()} values are missing, and none was before"]
+        return []
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the step as data that JSON can hold."""
+        return {"scale": self.scale, "plans": [asdict(plan) for plan in self.plans]}
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> FeatureStep:
+        """Return the step that `to_plain` wrote down; ValueError if it is none."""
+        try:
+            plans = [Plan(**plan) for plan in plain["plans"]]
+            for plan in plans:
+                _check_plan(plan)
+            if not plans or type(plain["scale"]) is not bool:
+                raise ValueError
+        except (TypeError, KeyError, ValueError):
+            raise ValueError("no description of features") from None
+        return cls(plans, plain["scale"])
+
+
+def _check_plan(plan: Plan) -> None:
+    texts = [plan.name, *plan.categories]
+    numbers = [plan.low, plan.high, plan.fill]
+    if not all(isinstance(text, str) for text in texts) or type(plan.flag) is not bool:
+        raise ValueError
+    if not all(isinstance(x, int | float) and np.isfinite(x) for x in numbers):
+        raise ValueError
+    if plan.kind not in ("number", "boolean", "date", "category"):
+        raise ValueError
+
+
+def _planned(profile: Profile) -> Plan:
+    plan = Plan(profile.name, profile.kind, flag=profile.n_missing > 0)
+    if profile.kind == "category":
+        plan.categories = sorted(profile.categories)
+    elif profile.kind != "boolean":
+        plan.low, plan.high = profile.low, profile.high
+    return plan
+
+
+def _put_categories(out: NDArray[Any], plan: Plan, column: Column) -> None:
+    place = {category: i for i, category in enumerate(plan.categories)}
+    for row, cell in enumerate(column):
+        at = place.get(str(cell).strip())
+        if at is not None:
+            out[row, at] = _ONE_HOT
+        elif plan.flag and cells.is_missing(str(cell)):
+            out[row, -1] = _STEP
+
+
+def _parsed(plan: Plan, column: Column, first_row: int) -> NDArray[np.float64]:
+    if not isinstance(column, list):
+        values = column
+    else:
+        parse = {"number": cells.numbers, "boolean": cells.booleans, "date": cells.dates}[plan.kind]
+        found = parse(column)
+        if found is None:
+            wrong = next(i for i, cell in enumerate(column) if parse([cell]) is None)
+            raise TableError(
+                f"column {plan.name!r} must hold {plan.kind}s and row {first_row + wrong + 1} "
+                f"holds {column[wrong][:40]!r}: correct it"
+            )
+        values = found
+    infinite = np.flatnonzero(np.isinf(values))
+    if infinite.size:
+        raise TableError(
+            f"column {plan.name!r} is infinite in row {first_row + infinite[0] + 1}: correct it, "
+            f"or leave the column out with --drop {plan.name}"
+        )
+    return values

@@ -1,0 +1,172 @@
+"""Labels that their own neighbourhood contradicts.
+
+A wrong label does harm through its links: it pulls its neighbours over to its
+class and pushes the right labels away. So here *all* links of all labels are
+taken away and the walk goes over the bare graph, where a label counts only as a
+vote. Each labelled row is then judged by the votes of the others; its own label is
+nowhere in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.hidden import RebuiltGraph
+from manifoldknn.rowids import check_all_walked, fitted_row_ids
+from manifoldknn.vote import class_shares, winners
+from manifoldknn.voters import nearest_labeled
+
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
+
+__all__ = ["LabelErrors", "find_label_errors", "unlinked_shares"]
+
+_VOTERS = 20  # more than for a new label: some of them are wrong
+_FINER = 1e-3  # a row's own weight, which does not vote, may be this much larger than the others
+
+
+@dataclass(frozen=True)
+class LabelErrors:
+    """Labelled rows that the others would call something else, most suspicious first.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n,)
+        Names of the rows: the frame's index, or row numbers.
+    rows : ndarray of shape (n,)
+        Row numbers.
+    given : ndarray of shape (n,)
+        Their labels.
+    suggested : ndarray of shape (n,)
+        What the others call them.
+    given_share, suggested_share : ndarray of shape (n,)
+        Shares of the others' vote for both.
+    n_judged, n_labeled : int
+        How many labels could be judged, and how many there are.
+    """
+
+    ids: NDArray[Any]
+    rows: NDArray[np.intp]
+    given: NDArray[Any]
+    suggested: NDArray[Any]
+    given_share: NDArray[np.float64]
+    suggested_share: NDArray[np.float64]
+    n_judged: int
+    n_labeled: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ids.tolist())
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
+        return {
+            "id": self.ids.tolist(),
+            "row": self.rows.tolist(),
+            "given": self.given.tolist(),
+            "suggested": self.suggested.tolist(),
+            "given_share": self.given_share.tolist(),
+            "suggested_share": self.suggested_share.tolist(),
+        }
+
+
+def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -> LabelErrors:
+    """Find labelled rows that the other labelled rows would call something else.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+    index : frame, index or array-like, optional
+        Names of the fitted rows; by default the index of the fitted frame.
+
+    Returns
+    -------
+    LabelErrors
+        By the lead of the other class over their own, the largest first. Rows that are
+        the only ones of their class, or that nobody else reaches, cannot be judged and
+        are not listed.
+
+    Notes
+    -----
+    The 20 labelled samples with the largest walk weights vote, on the graph without any
+    must-links and cannot-links. Cost: one walk.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manifoldknn import ManifoldKNNClassifier, find_label_errors
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[::3] = -1
+    >>> y[10] = 2  # a setosa that somebody called virginica
+    >>> found = find_label_errors(ManifoldKNNClassifier().fit(X, y))
+    >>> int(found.rows[0]), int(found.given[0]), int(found.suggested[0])
+    (10, 2, 0)
+    """
+    check_all_walked(classifier)
+    ids = fitted_row_ids(classifier, index)
+    rows = classifier.labeled_indices_
+    given = classifier._labels.codes[rows]
+    shares = unlinked_shares(classifier)
+    at = np.arange(len(rows))
+    found = winners(shares)
+    own, other = shares[at, given], shares[at, found]
+    alone = np.bincount(given)[given] == 1
+    judged = ~alone & (shares.sum(axis=1) > 0)
+    order = np.lexsort((rows, own - other))
+    order = order[(judged & (found != given))[order]]
+    chosen = rows[order]
+    return LabelErrors(
+        ids[chosen],
+        chosen,
+        classifier.classes_[given[order]],
+        classifier.classes_[found[order]],
+        own[order],
+        other[order],
+        int(judged.sum()),
+        len(rows),
+    )
+
+
+def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
+    """Return what the other labelled rows say of each, on the graph without links of labels.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+
+    Returns
+    -------
+    ndarray of shape (n_labeled, n_classes)
+        Class shares; zeros where no other labelled row is reached.
+    """
+    rows = classifier.labeled_indices_
+    codes = classifier._labels.codes
+    bare = RebuiltGraph(classifier).graph(np.full(len(codes), -1, dtype=np.intp))
+    nearest, _, _ = nearest_labeled(
+        bare,
+        rows,
+        classifier.alpha,
+        min(len(rows), _VOTERS + 1),
+        tol=_FINER * classifier.tol,
+        max_iter=classifier.max_iter,
+        n_jobs=classifier.n_jobs,
+    )
+    nearest = nearest.rows(rows)
+    weights = np.where(nearest.voters == np.arange(len(rows))[:, None], 0.0, nearest.weights)
+    classes_of = codes[rows][nearest.voters]
+    order = np.argsort(-weights, axis=1, kind="stable")[:, :_VOTERS]
+    return class_shares(
+        np.take_along_axis(weights, order, axis=1),
+        np.take_along_axis(classes_of, order, axis=1),
+        _VOTERS,
+        len(classifier.classes_),
+    )

@@ -1,0 +1,118 @@
+"""NPY and NPZ files: a matrix of features, and columns beside it."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.tables import Column, Table, TableError
+
+__all__ = ["NumpyTable"]
+
+_CHUNK_ROWS = 8192
+
+
+class NumpyTable(Table):
+    """Arrays in a file.
+
+    Columns of a matrix are called by their numbers, "0", "1" and so on. An NPZ file
+    has one matrix, and arrays of as many entries as that has rows are columns under their
+    own names.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    form : {"npy", "npz"}
+        Its format.
+    """
+
+    def __init__(self, path: Path, form: str) -> None:
+        self.path, self._form = path, form
+        try:
+            loaded = np.load(path, allow_pickle=False)
+            self._arrays = {"X": loaded} if form == "npy" else dict(loaded.items())
+        except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+            raise TableError(
+                f"{path.name} is no {form.upper()} file of plain arrays "
+                f"({str(error).splitlines()[0] if str(error) else type(error).__name__}): "
+                "save numbers or text, not objects"
+            ) from None
+        matrices = [name for name, array in self._arrays.items() if array.ndim == 2]
+        if len(matrices) != 1:
+            raise TableError(
+                f"{path.name} holds {len(matrices)} matrices and must hold one, with a row per "
+                "sample"
+            )
+        matrix = self._arrays[matrices[0]]
+        if matrix.dtype.kind not in "biuf":
+            raise TableError(f"the matrix in {path.name} holds {matrix.dtype}, not numbers")
+        self.n_rows = len(matrix)
+        self._columns: dict[str, NDArray[Any]] = {
+            str(i): matrix[:, i] for i in range(matrix.shape[1])
+        }
+        self.together = list(self._columns)
+        for name, array in self._arrays.items():
+            if array.ndim == 1 and len(array) == self.n_rows:
+                if name in self._columns:
+                    raise TableError(
+                        f"{path.name} has two columns named {name!r}: rename the array"
+                    )
+                self._columns[name] = array
+        self.names = list(self._columns)
+
+    def texts(self, names: list[str]) -> dict[str, list[str]]:
+        """Return whole columns as text; NaN is "" and 3.0 is "3"."""
+        return {name: [_text(value) for value in self._columns[name].tolist()] for name in names}
+
+    def kind(self, name: str) -> str:
+        """Return "number", "boolean" or "text", or why a column cannot be used."""
+        kinds = {"b": "boolean", "i": "number", "u": "number", "f": "number", "U": "text"}
+        dtype = self._columns[name].dtype
+        return kinds.get(dtype.kind, f"holds {dtype}")
+
+    def chunks(self, names: list[str]) -> Iterator[list[Column]]:
+        """Yield some thousand rows at a time of some columns."""
+        for start in range(0, self.n_rows, _CHUNK_ROWS):
+            part = slice(start, start + _CHUNK_ROWS)
+            yield [
+                self._columns[name][part].tolist()
+                if self._columns[name].dtype.kind == "U"
+                else self._columns[name][part].astype(np.float64)
+                for name in names
+            ]
+
+    def like(self, name: str, texts: list[str]) -> NDArray[Any]:
+        """Return texts in the dtype of a column, if that loses nothing."""
+        dtype = self._columns[name].dtype
+        try:
+            if dtype.kind == "f":
+                return np.array([float(text) if text else np.nan for text in texts])
+            if dtype.kind in "iu":
+                return np.array([int(text) if text else -1 for text in texts])
+        except ValueError:
+            pass
+        return super().like(name, texts)
+
+    def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
+        """Write an NPZ file of all arrays and the new columns."""
+        plain = {name: _without_objects(column) for name, column in added.items()}
+        np.savez(file, **(self._arrays | plain))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        if math.isnan(value):
+            return ""
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _without_objects(column: NDArray[Any]) -> NDArray[Any]:
+    return column.astype(str) if column.dtype.kind == "O" else column

@@ -1,0 +1,169 @@
+"""The options of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, NoReturn
+
+import manifoldknn
+from manifoldknn.parameters import GRAPHS, ON_UNREACHED
+
+__all__ = ["build_parser"]
+
+FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: error: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command ``manifoldknn``.
+
+    Examples
+    --------
+    >>> from manifoldknn.options import build_parser
+    >>> options = build_parser().parse_args(["classify", "a.csv", "--label", "y", "--alpha", "0.9"])
+    >>> options.command, options.alpha, options.graph_neighbors
+    ('classify', 0.9, 10)
+    """
+    parser = _Parser(
+        prog="manifoldknn",
+        description="Label a whole table from a handful of labels.",
+        epilog="Exit codes: 0 done, 1 something unforeseen, 2 input or options to correct, "
+        "130 interrupted. Nothing is sent anywhere.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"manifoldknn {manifoldknn.__version__}"
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _classify(commands)
+    _predict(commands)
+    suggest = _learning(commands, "suggest", "name the rows whose labels would help most")
+    suggest.add_argument("-n", type=_positive, default=20, metavar="N", help="how many rows [20]")
+    check = _learning(commands, "check", "list labels that their neighbourhood contradicts")
+    check.add_argument("-n", type=_positive, default=None, metavar="N", help="at most so many")
+    for listing in (suggest, check):
+        _output(listing, "write the list to this CSV file instead of the screen")
+    _learning(
+        commands, "inspect", "look the graph over: islands, hubs, reach of the labels, advice"
+    )
+    return parser
+
+
+def _classify(commands: Any) -> None:
+    parser = _learning(commands, "classify", "label every row of a file")
+    _output(parser, "file to write [FILE with -labelled before its suffix]; - for standard output")
+    parser.add_argument("--report", metavar="HTML", help="also write a page to look at")
+    parser.add_argument("--save", metavar="MODEL", help="also save the model, for predict")
+    parser.add_argument("--prefix", default="", help="put this before the names of new columns")
+    parser.add_argument(
+        "-n", type=_positive, default=20, metavar="N", help="rows to suggest in the report [20]"
+    )
+    parser.add_argument(
+        "--no-validate", dest="validate", action="store_false",
+        help="leave out the cross-validated accuracy and the check of labels",
+    )  # fmt: skip
+
+
+def _predict(commands: Any) -> None:
+    text = "label the rows of a new file with a saved model"
+    parser = commands.add_parser("predict", help=text, description=text)
+    parser.add_argument("model", metavar="MODEL", help="file that classify --save wrote")
+    _input(parser)
+    _output(parser, "file to write [FILE with -labelled before its suffix]; - for standard output")
+    parser.add_argument("--prefix", default="", help="put this before the names of new columns")
+    _speech(parser)
+
+
+def _learning(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    """Add a command that reads a file with labels and fits."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    _input(parser)
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="column of labels")
+    parser.add_argument("--id", metavar="COLUMN", help="column that names the rows")
+    columns = parser.add_argument_group("columns")
+    columns.add_argument(
+        "--features", nargs="+", metavar="COLUMN", help="use only these [all but label and id]"
+    )
+    columns.add_argument("--drop", nargs="+", metavar="COLUMN", help="leave these out")
+    columns.add_argument(
+        "--no-scale", dest="scale", action="store_false", help="take numbers as they are"
+    )
+    columns.add_argument(
+        "--unlabeled", metavar="TEXT", help="text that means 'no label', as an empty cell does"
+    )
+    _parameters(parser.add_argument_group("parameters of the method (see the documentation)"))
+    _speech(parser)
+    return parser
+
+
+def _input(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="CSV, TSV, Parquet, Arrow, NPY, NPZ; - stdin")
+    parser.add_argument("--format", choices=FORMATS, help="format of FILE [by its suffix; csv]")
+    parser.add_argument("--delimiter", metavar="CHAR", help="separator of a CSV file [found out]")
+
+
+def _output(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--out", metavar="FILE", help=text)
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+
+
+def _speech(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def _parameters(group: Any) -> None:
+    def add(name: str, **settings: Any) -> None:
+        spellings = [f"--{name.replace('_', '-')}"]
+        if "_" in name:
+            spellings.append(f"--{name}")
+        group.add_argument(*spellings, dest=name, **settings)
+
+    add("n_neighbors", type=int, default=5, metavar="N", help="labelled rows that vote [5]")
+    add("graph", choices=GRAPHS, default="pruned", help="pairs that are linked [pruned]")
+    add("graph_neighbors", type=int, default=10, metavar="N", help="neighbours in the graph [10]")
+    add("sigma", type=_sigma, default="auto", help="width of the kernel [auto]")
+    add("alpha", type=float, default=0.99, help="strength kept per step of the walk [0.99]")
+    add("tree_depth", type=int, default=2, metavar="N", help="levels of the strengthened tree [2]")
+    add("theta", type=float, default=0.1, help="strength of that tree [0.1]")
+    add("metric", default="euclidean", help="distance between rows [euclidean]")
+    add("neighbors", choices=("auto", "exact", "inverted"), default="auto", help="search [auto]")
+    add("on_unreached", choices=ON_UNREACHED, default="nearest", help="unreached rows [nearest]")
+    add("class_prior", type=_prior, default=None, metavar="P",
+        help="none, labeled, or shares such as 0.7,0.3 in the order of classes [none]")  # fmt: skip
+    add("tol", type=float, default=1e-3, help="accuracy of the walk [1e-3]")
+    add("max_iter", type=int, default=1000, metavar="N", help="most iterations [1000]")
+    add("n_jobs", type=int, default=None, metavar="N", help="threads [all cores]")
+    add("random_state", type=int, default=None, metavar="SEED", help="seed of the search [fixed]")
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, at least 1")
+    return number
+
+
+def _sigma(text: str) -> float | str:
+    try:
+        return "auto" if text == "auto" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number or auto") from None
+
+
+def _prior(text: str) -> Any:
+    if text in ("none", "labeled"):
+        return None if text == "none" else text
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be none, labeled, or numbers such as 0.7,0.3"
+        ) from None

@@ -1,0 +1,234 @@
+"""From a file with a few labels to a fitted classifier, as the command line does it."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import logging
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.classifier import ManifoldKNNClassifier
+from manifoldknn.exceptions import ManifoldKNNWarning
+from manifoldknn.features import FeatureStep
+from manifoldknn.neighbors import check_metric
+from manifoldknn.parameters import check_parameters
+from manifoldknn.progress import timed_stages
+from manifoldknn.tables import Table, TableError, format_of, open_table
+
+__all__ = ["PARAMETERS", "Session", "column_ids", "learn", "open_input", "stage"]
+
+logger = logging.getLogger("manifoldknn")
+
+PARAMETERS = (
+    "n_neighbors", "graph", "graph_neighbors", "sigma", "alpha", "tree_depth", "theta", "metric",
+    "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "random_state",
+)  # fmt: skip
+
+
+@dataclass
+class Session:
+    """A table that was learned from.
+
+    Attributes
+    ----------
+    table : Table
+        The file.
+    ids : ndarray of shape (n_rows,)
+        What the user calls the rows.
+    labels : ndarray of shape (n_rows,)
+        Trimmed labels, "" where there is none.
+    step : FeatureStep
+        How columns became features.
+    classifier : ManifoldKNNClassifier
+        Fitted.
+    seconds : dict of str to float
+        How long each stage took.
+    notes : list of str
+        What the user should know.
+    """
+
+    table: Table
+    ids: NDArray[Any]
+    labels: NDArray[Any]
+    step: FeatureStep
+    classifier: ManifoldKNNClassifier
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def stage(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Tell that a stage begins, and note how long it takes."""
+    logger.info("%s ...", name)
+    start = time.perf_counter()
+    yield
+    seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+def open_input(path: Path, form: str | None, delimiter: str | None) -> Table:
+    """Open the user's file, or say in one line why not."""
+    if delimiter is not None:
+        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise TableError(f"--delimiter {delimiter!r} must be one character, such as ';' or tab")
+    if not path.exists():
+        raise TableError(f"there is no file {path}: check the name")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder: name a file in it")
+    chosen = form or format_of(path.name)
+    if chosen is None:
+        raise TableError(
+            f"the format of {path.name} is not known by its name: add --format csv (or tsv, "
+            "parquet, arrow, npy, npz)"
+        )
+    return open_table(path, chosen, delimiter=delimiter)
+
+
+def learn(table: Table, options: argparse.Namespace) -> Session:
+    """Read labels and features, search neighbours and fit.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    options : Namespace
+        Of the command line.
+
+    Returns
+    -------
+    Session
+        All there is to know.
+    """
+    seconds: dict[str, float] = {}
+    notes: list[str] = []
+    classifier = ManifoldKNNClassifier(
+        **{name: getattr(options, name) for name in PARAMETERS}, verbose=0
+    )
+    check_parameters(classifier.get_params(deep=False))
+    check_metric(classifier.metric, is_sparse=False)
+    used = _used_columns(table, options)
+    with stage(seconds, "reading"):
+        special = [options.label] + ([options.id] if options.id else [])
+        texts = table.texts(special)
+        if table.n_rows < 3:
+            raise TableError(f"the file has only {table.n_rows} rows: bring at least 3")
+        labels = clean_labels(texts[options.label], options.label, options.unlabeled, notes)
+        ids = column_ids(texts, options.id, table.n_rows)
+        del texts
+    with stage(seconds, "features"):
+        step, X = FeatureStep.fit(table, used, scale=options.scale, insist=bool(options.features))
+        notes.extend(f"left out {name!r}: {why}" for name, why in step.left_out)
+    _check_features(X)
+    with timed_stages(seconds), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ManifoldKNNWarning)
+        classifier.fit(X, labels)
+    notes.extend(str(warning.message) for warning in caught)
+    return Session(table, ids, labels, step, classifier, seconds, notes)
+
+
+def _check_features(X: NDArray[Any]) -> None:
+    if (X[0] == X).all():
+        raise TableError("all rows have the same features, so nothing tells them apart")
+    if not np.isfinite(X).all():
+        raise TableError("some features are too large to be measured: rescale them")
+
+
+def _used_columns(table: Table, options: argparse.Namespace) -> list[str]:
+    """Return the columns to make features of; say which of those named do not exist."""
+    special = {"--label": [options.label], "--id": [options.id] if options.id else []}
+    named = {"--features": options.features or [], "--drop": options.drop or []}
+    for option, names in (special | named).items():
+        for name in names:
+            if name not in table.names:
+                near = difflib.get_close_matches(name, table.names, 1, 0.5)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                some = ", ".join(table.names[:12]) + (" ..." if len(table.names) > 12 else "")
+                raise TableError(f"{option}: no column {name!r}; {hint}The columns are: {some}")
+    kept = options.features or table.names
+    without = {options.label, options.id, *(options.drop or [])}
+    used = [name for name in kept if name not in without]
+    if not used:
+        raise TableError("no column is left for features: name some with --features")
+    return used
+
+
+def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[str]) -> NDArray[Any]:
+    """Return labels trimmed, "" where there is none, and note what was done.
+
+    Parameters
+    ----------
+    texts : list of str
+        Cells of the label column.
+    name : str
+        Its name.
+    marker : str or None
+        Further text that means "no label". If None and all labels are whole numbers,
+        -1 means it too.
+    notes : list of str
+        Gets what the user should know.
+
+    Returns
+    -------
+    ndarray of object
+        The labels.
+
+    Examples
+    --------
+    >>> from manifoldknn.session import clean_labels
+    >>> notes = []
+    >>> clean_labels([" a", "b", "", "a"], "kind", None, notes).tolist(), notes
+    (['a', 'b', '', 'a'], ["1 label(s) in 'kind' had blanks around them, which were trimmed"])
+    """
+    trimmed = [text.strip() for text in texts]
+    changed = sum(a != b and bool(b) for a, b in zip(texts, trimmed))
+    if changed:
+        notes.append(f"{changed} label(s) in {name!r} had blanks around them, which were trimmed")
+    present = set(trimmed) - {""}
+    if marker is not None:
+        if marker not in present and "" not in trimmed:
+            raise TableError(f"--unlabeled {marker!r} does not occur in column {name!r}: check it")
+    elif "-1" in present and all(_is_whole(text) for text in present):
+        marker = "-1"
+        notes.append(f"-1 in {name!r} counts as no label; use --unlabeled '' if it is a class")
+    labels = np.empty(len(trimmed), dtype=object)
+    labels[:] = ["" if text == marker else text for text in trimmed]
+    classes = set(labels.tolist()) - {""}
+    if not classes:
+        raise TableError(f"column {name!r} has no labels: fill in a few, of at least two classes")
+    if len(classes) == 1:
+        raise TableError(
+            f"column {name!r} has one class only, {classes.pop()!r}: label rows of another class "
+            "too"
+        )
+    return labels
+
+
+def _is_whole(text: str) -> bool:
+    return text.removeprefix("-").isdigit()
+
+
+def column_ids(texts: dict[str, list[str]], name: str | None, n_rows: int) -> NDArray[Any]:
+    """Return the ids of rows, all different; row numbers from 1 if no column has them."""
+    if name is None:
+        return np.arange(1, n_rows + 1)
+    ids = texts[name]
+    seen: dict[str, int] = {}
+    for row, text in enumerate(ids, 1):
+        before = seen.setdefault(text, row)
+        if before != row:
+            raise TableError(
+                f"column {name!r} is no id: {text[:60]!r} stands in rows {before} and {row}; "
+                "choose another column or correct it"
+            )
+    column = np.empty(len(ids), dtype=object)
+    column[:] = ids
+    return column

@@ -1,0 +1,244 @@
+"""What the command line says about a run: as data, and as a short text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.hidden import HiddenVotes
+from manifoldknn.inspection import GraphHealth
+from manifoldknn.session import Session
+
+__all__ = ["as_table", "health_text", "summary_data", "summary_text", "wilson_interval"]
+
+
+def summary_data(
+    session: Session,
+    health: GraphHealth,
+    votes: HiddenVotes | None,
+    predicted: NDArray[Any],
+    confidence: NDArray[np.float64],
+) -> dict[str, Any]:
+    """Return the summary of a run as data that JSON can hold.
+
+    Parameters
+    ----------
+    session : Session
+        What was learned.
+    health : GraphHealth
+        The state of the graph.
+    votes : HiddenVotes or None
+        Votes for hidden labels, if they were taken.
+    predicted, confidence : ndarray of shape (n_rows,)
+        Answers.
+
+    Returns
+    -------
+    dict
+        Plain numbers, strings, lists and dictionaries.
+    """
+    clf = session.classifier
+    names, counts = np.unique(predicted.astype(str), return_counts=True)
+    unlabeled = session.labels == ""
+    sure = confidence[unlabeled]
+    return {
+        "rows": health.n_rows,
+        "labelled": health.n_labeled,
+        "labels_per_class": {str(k): v for k, v in health.labels_per_class.items()},
+        "predicted_per_class": dict(zip(names.tolist(), counts.tolist())),
+        "mean_confidence": _number(sure.mean() if sure.size else math.nan),
+        "unreached": int(clf.unreached_.sum()),
+        "features": len(session.step.features),
+        "intrinsic_dimension": _number(health.intrinsic),
+        "graph": {
+            "kind": clf.graph,
+            "neighbours": int(clf.graph_neighbors),
+            "edges": health.n_edges,
+            "components": health.n_components,
+            "islands_without_labels": health.n_unlabeled_islands,
+            "sigma": _number(clf.sigma_),
+            "farthest_hops": max(health.hops),
+        },
+        "validation": None if votes is None else _validation(votes),
+        "advice": list(health.advice),
+        "notes": list(session.notes),
+        "seconds": {name: round(s, 2) for name, s in session.seconds.items()},
+    }
+
+
+def _validation(votes: HiddenVotes) -> dict[str, Any]:
+    judged = int((~votes.alone).sum())
+    return {
+        "accuracy": _number(votes.accuracy),
+        "interval": wilson_interval(votes.accuracy, judged) if judged else None,
+        "labels_judged": judged,
+        "groups": votes.n_folds,
+    }
+
+
+def wilson_interval(share: float, n: int) -> list[float]:
+    """Return Wilson's interval, which holds the true share in 95 % of cases.
+
+    Parameters
+    ----------
+    share : float
+        Share of successes that was seen.
+    n : int
+        Number of trials, at least 1.
+
+    Returns
+    -------
+    list of float
+        Lower and upper end.
+
+    Examples
+    --------
+    >>> from manifoldknn.summary import wilson_interval
+    >>> [round(end, 2) for end in wilson_interval(1.0, 9)]
+    [0.7, 1.0]
+    """
+    z = 1.959964
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return [max(0.0, middle - half), min(1.0, middle + half)]
+
+
+def _number(value: Any) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def summary_text(data: dict[str, Any]) -> str:
+    """Return the summary as a few aligned lines.
+
+    Parameters
+    ----------
+    data : dict
+        From `summary_data`.
+
+    Returns
+    -------
+    str
+        Lines without an end of line after the last.
+    """
+    graph, valid = data["graph"], data["validation"]
+    given, found = data["labels_per_class"], data["predicted_per_class"]
+    dimension = data["intrinsic_dimension"]
+    lines = [
+        ("rows", f"{data['rows']:,}, {data['labelled']:,} of them labelled"),
+        (
+            "features",
+            f"{data['features']:,}; the rows lie on a surface of about {dimension:.0f} dimensions"
+            if dimension
+            else f"{data['features']:,}",
+        ),
+        (
+            "graph",
+            f"{graph['kind']}, {graph['neighbours']} neighbours, {graph['edges']:,} edges, "
+            f"{_count(graph['components'], 'component')}, sigma {graph['sigma']:.3g}",
+        ),
+        (
+            "reach",
+            f"at most {graph['farthest_hops']} edges to a label, "
+            f"{_count(graph['islands_without_labels'], 'island')} without labels, "
+            f"{data['unreached']:,} rows unreached",
+        ),
+        ("confidence", _mean(data["mean_confidence"])),
+        ("accuracy", _accuracy(valid)),
+        ("time", ", ".join(f"{name} {s:.1f} s" for name, s in data["seconds"].items())),
+    ]
+    text = [f"{name:11s} {value}" for name, value in lines]
+    text += ["", as_table(["class", "labelled", "predicted"], _class_rows(given, found))]
+    remarks = [f"advice      {line}" for line in data["advice"]]
+    remarks += [f"note        {line}" for line in data["notes"]]
+    text += ["", *remarks] if remarks else []
+    return "\n".join(text)
+
+
+def _class_rows(given: dict[str, int], found: dict[str, int]) -> list[list[str]]:
+    names = list(given) + [name for name in found if name not in given]
+    rows = [
+        [name or "(none)", f"{given.get(name, 0):,}", f"{found.get(name, 0):,}"] for name in names
+    ]
+    if len(rows) > 20:
+        rows = [*rows[:20], [f"and {len(rows) - 20} more", "", ""]]
+    return rows
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _mean(value: float | None) -> str:
+    return "every row is labelled" if value is None else f"{value:.2f} on average, unlabelled rows"
+
+
+def _accuracy(valid: dict[str, Any] | None) -> str:
+    if valid is None:
+        return "not estimated (--no-validate)"
+    if valid["accuracy"] is None:
+        return "cannot be estimated: no class has two labels"
+    low, high = valid["interval"]
+    return (
+        f"{valid['accuracy']:.1%} of {valid['labels_judged']} labels are found again when hidden, "
+        f"links included; so {low:.0%} to {high:.0%} (95 % interval)"
+    )
+
+
+def as_table(header: list[str], rows: list[list[str]]) -> str:
+    """Return rows as aligned text; cells of several lines are put on one.
+
+    Examples
+    --------
+    >>> from manifoldknn.summary import as_table
+    >>> print(as_table(["id", "n"], [["a", "10"], ["bb", "9"]]))
+    id  n
+    a   10
+    bb  9
+    """
+    clean = [[" ".join(str(cell).split()) for cell in row] for row in [header, *rows]]
+    widths = [max(len(row[i]) for row in clean) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in clean
+    )
+
+
+def health_text(health: GraphHealth) -> str:
+    """Return the state of the graph as lines.
+
+    Parameters
+    ----------
+    health : GraphHealth
+        From `inspect`.
+
+    Returns
+    -------
+    str
+        Lines without an end of line after the last.
+    """
+    low, middle, high = health.edges_per_row
+    hops = ", ".join(
+        f"{n if n >= 0 else 'none'}: {c:,}" for n, c in sorted(health.hops.items())[:15]
+    )
+    rows = [
+        f"rows        {health.n_rows:,}, {health.n_labeled:,} labelled",
+        f"edges       {health.n_edges:,}; per row {low:.0f} to {high:.0f}, typically {middle:.0f}",
+        f"components  {health.n_components:,}",
+        f"islands     {len(health.islands)} listed, {health.n_unlabeled_islands:,} without labels",
+        *(
+            f"            {i['size']:,} rows, {i['n_labeled']} labels, such as {i['example']}"
+            for i in health.islands
+        ),
+        f"hops        edges to the nearest label and number of rows: {hops}",
+        f"hubs        {', '.join(str(h['id']) for h in health.hubs) or 'none'}",
+        f"sigma       {health.sigma:.4g}; a row's best edge typically weighs "
+        f"{health.typical_weight:.2g}",
+        f"dimension   {health.intrinsic:.1f} of {health.ambient} columns",
+        f"duplicates  {health.n_duplicates:,} rows repeat an earlier one",
+        *(f"advice      {line}" for line in health.advice),
+    ]
+    if not health.advice:
+        rows.append("advice      none: the graph is healthy")
+    return "\n".join(rows)

@@ -1,0 +1,122 @@
+"""What the command line needs of a file with rows and columns, whatever its format."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Column", "Table", "TableError", "check_names", "format_of", "open_table"]
+
+# Text as it stands in the file, or numbers with NaN where missing.
+Column = list[str] | NDArray[np.float64]
+
+FORMATS = {
+    ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet",
+    ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "npy",
+    ".npz": "npz",
+}  # fmt: skip
+
+
+class TableError(ValueError):
+    """A file cannot be used as a table; the message says what to do."""
+
+
+class Table(ABC):
+    """Rows and columns in a file.
+
+    Attributes
+    ----------
+    names : list of str
+        Columns, all different.
+    n_rows : int
+        Rows.
+    together : list of str
+        Columns that were one matrix, and so have one unit.
+    """
+
+    names: list[str]
+    n_rows: int
+    together: list[str]
+
+    @abstractmethod
+    def texts(self, names: list[str]) -> dict[str, list[str]]:
+        """Return whole columns as text, exactly as it is written, "" where missing."""
+
+    @abstractmethod
+    def kind(self, name: str) -> str:
+        """Return "text", "number", "boolean", "date", or why a column cannot be used."""
+
+    @abstractmethod
+    def chunks(self, names: list[str]) -> Iterator[list[Column]]:
+        """Yield some thousand rows at a time of some columns."""
+
+    def like(self, name: str, texts: list[str]) -> NDArray[Any]:
+        """Return texts as a column to add beside another: text, unless that one has a type."""
+        del name
+        column = np.empty(len(texts), dtype=object)
+        column[:] = texts
+        return column
+
+    @abstractmethod
+    def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
+        """Write the table with columns added on the right, everything else unchanged."""
+
+
+def format_of(path: str) -> str | None:
+    """Return the format that a file's name tells, or None.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables import format_of
+    >>> format_of("measured.TSV"), format_of("notes.docx")
+    ('tsv', None)
+    """
+    return FORMATS.get(Path(path).suffix.lower())
+
+
+def open_table(path: Path, form: str, *, delimiter: str | None = None) -> Table:
+    """Open a file as a table.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    form : {"csv", "tsv", "parquet", "arrow", "npy", "npz"}
+        Its format.
+    delimiter : str, optional
+        What separates the cells of a CSV file; found out by default.
+
+    Returns
+    -------
+    Table
+        Ready to be read.
+    """
+    if form in ("csv", "tsv"):
+        from manifoldknn.textfile import TextTable
+
+        return TextTable(path, "\t" if form == "tsv" and delimiter is None else delimiter)
+    if form in ("parquet", "arrow"):
+        from manifoldknn.arrowfile import ArrowTable
+
+        return ArrowTable(path, form)
+    from manifoldknn.numpyfile import NumpyTable
+
+    return NumpyTable(path, form)
+
+
+def check_names(names: list[str], path: Path) -> None:
+    """Raise TableError if a column has no name or two have the same."""
+    seen: set[str] = set()
+    for place, name in enumerate(names, 1):
+        if name in seen:
+            raise TableError(
+                f"{path.name} has two columns named {name!r}: rename one of them in the header"
+            )
+        if not name.strip():
+            raise TableError(f"column {place} of {path.name} has no name: name it in the header")
+        seen.add(name)

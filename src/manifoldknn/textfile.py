@@ -1,0 +1,195 @@
+"""CSV and TSV files, read a few thousand rows at a time and given back byte for byte.
+
+Answers are appended to the records of the file as they stand: quotes, line ends,
+leading zeros and everything else in the other columns stay what they are, because
+they are never taken apart and put together again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.tables import Column, Table, TableError, check_names
+
+__all__ = ["TextTable"]
+
+_CHUNK_ROWS = 8192
+_LONGEST_CELL = 1 << 30
+_DELIMITERS = ",;\t|"
+
+
+class TextTable(Table):
+    """A delimited text file in UTF-8 with a header.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    delimiter : str, optional
+        One character; by default the one of ``, ; tab |`` that is most frequent in the
+        header.
+    """
+
+    def __init__(self, path: Path, delimiter: str | None = None) -> None:
+        csv.field_size_limit(_LONGEST_CELL)
+        self.path, self.together = path, []
+        self._delimiter = delimiter or ","
+        with path.open("rb") as file:
+            first = file.readline().decode("utf-8", "replace").lstrip("\ufeff")
+        if not first.strip():
+            raise TableError(f"{path.name} is empty: it needs a header line and rows")
+        if delimiter is None:
+            self._delimiter = max(_DELIMITERS, key=first.count)
+        self.names = next(self._records())
+        check_names(self.names, path)
+        self._n_rows: int | None = None
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """Number of rows, counted on the first look at all of them."""
+        if self._n_rows is None:
+            self.texts([])
+        assert self._n_rows is not None
+        return self._n_rows
+
+    def texts(self, names: list[str]) -> dict[str, list[str]]:
+        """Return whole columns as text, exactly as it is written."""
+        places = [self.names.index(name) for name in names]
+        columns: list[list[str]] = [[] for _ in names]
+        n_rows = 0
+        for record in self._rows():
+            n_rows += 1
+            for column, place in zip(columns, places):
+                column.append(record[place])
+        self._n_rows = n_rows
+        return dict(zip(names, columns))
+
+    def kind(self, name: str) -> str:
+        """Return "text": what it means is found out from the cells."""
+        del name
+        return "text"
+
+    def chunks(self, names: list[str]) -> Iterator[list[Column]]:
+        """Yield some thousand rows at a time of some columns."""
+        places = [self.names.index(name) for name in names]
+        rows: list[list[str]] = []
+        for record in self._rows():
+            rows.append(record)
+            if len(rows) == _CHUNK_ROWS:
+                yield _columns(rows, places)
+                rows = []
+        if rows:
+            yield _columns(rows, places)
+
+    def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
+        """Write every record as it stands, with cells appended."""
+        out = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        with self._open(keep_mark=True) as source:
+            lines = _Remembering(source)
+            records = csv.reader(lines, delimiter=self._delimiter, strict=True)
+            row = -1
+            ready: list[str] = []
+            for record in records:
+                text = lines.taken()
+                if record:  # not an empty line
+                    cells = list(added) if row < 0 else _cells(added, row)
+                    text = self._appended(text, cells)
+                    row += 1
+                ready.append(text)
+                if len(ready) == _CHUNK_ROWS:
+                    out.write("".join(ready))
+                    ready = []
+            out.write("".join(ready))
+        out.flush()
+        out.detach()
+
+    def _appended(self, text: str, cells: list[str]) -> str:
+        body = text.rstrip("\r\n")
+        end = text[len(body) :]
+        buffer = io.StringIO()
+        # Only characters of the line end are quoted, so it must be both of them.
+        csv.writer(buffer, delimiter=self._delimiter, lineterminator="\r\n").writerow(cells)
+        return f"{body}{self._delimiter}{buffer.getvalue()[:-2]}{end}"
+
+    def _open(self, *, keep_mark: bool = False) -> IO[str]:
+        # The mark that some programs put before UTF-8 belongs to no column's name.
+        return self.path.open(encoding="utf-8" if keep_mark else "utf-8-sig", newline="")
+
+    def _rows(self) -> Iterator[list[str]]:
+        records = self._records()
+        next(records)
+        return records
+
+    def _records(self) -> Iterator[list[str]]:
+        """Yield the header and the rows, each as long as the header."""
+        width = 0
+        with self._open() as file:
+            reader = csv.reader(file, delimiter=self._delimiter, strict=True)
+            try:
+                for record in reader:
+                    if not record:
+                        continue
+                    width = width or len(record)
+                    if len(record) != width:
+                        raise TableError(
+                            f"line {reader.line_num} of {self.path.name} has {len(record)} cells "
+                            f"and the header has {width}: correct that line, or name the "
+                            "separator with --delimiter"
+                        )
+                    yield record
+            except csv.Error as error:
+                raise TableError(
+                    f"line {reader.line_num} of {self.path.name} cannot be read ({error}): "
+                    "correct its quotes"
+                ) from None
+            except UnicodeDecodeError as error:
+                raise TableError(
+                    f"{self.path.name} is not text in UTF-8 (byte {error.object[error.start]:#04x} "
+                    f"after line {reader.line_num}): save it as UTF-8"
+                ) from None
+
+
+class _Remembering:
+    """Lines of a file, remembered until they are asked for."""
+
+    def __init__(self, source: IO[str]) -> None:
+        self._source = source
+        self._lines: list[str] = []
+
+    def __iter__(self) -> _Remembering:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._source)
+        self._lines.append(line)
+        return line
+
+    def taken(self) -> str:
+        """Return the lines since the last time."""
+        text = "".join(self._lines)
+        self._lines.clear()
+        return text
+
+
+def _columns(rows: list[list[str]], places: list[int]) -> list[Column]:
+    columns = list(zip(*rows))
+    return [list(columns[place]) for place in places]
+
+
+def _cells(added: Mapping[str, NDArray[Any]], row: int) -> list[str]:
+    return [_cell(column[row]) for column in added.values()]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    return str(value)

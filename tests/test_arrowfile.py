@@ -1,0 +1,95 @@
+"""Parquet and Arrow files keep types, text and metadata."""
+
+import io
+import sys
+from datetime import date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from manifoldknn.tables import TableError, open_table
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+feather = pytest.importorskip("pyarrow.feather")
+
+COLUMNS = {
+    "id": ["007", "ü\n", '"', None],
+    "big": [2**62 + 1, 1, None, 3],
+    "x": [0.5, None, float("nan"), 2.0],
+    "ok": [True, None, False, True],
+    "day": [date(1970, 1, 2), None, date(1970, 1, 11), date(1969, 12, 31)],
+    "time": [datetime(1970, 1, 1, 12), None, datetime(1970, 1, 2), datetime(1970, 1, 3)],
+    "price": [Decimal("1.50"), None, Decimal("2.25"), Decimal("3.00")],
+    "list": [[1], [2], None, [3]],
+    "kind": pa.array(["a", "b", None, "a"]).dictionary_encode(),
+}
+
+
+@pytest.fixture(params=["parquet", "arrow"])
+def table(request, tmp_path):
+    content = pa.table(COLUMNS).replace_schema_metadata({"who": "me"})
+    path = tmp_path / f"a.{request.param}"
+    (pq.write_table if request.param == "parquet" else feather.write_feather)(content, path)
+    return open_table(path, request.param)
+
+
+def test_kinds_and_values(table):
+    kinds = [table.kind(name) for name in table.names]
+    assert kinds == [
+        "text", "number", "number", "boolean", "date", "date", "number",
+        "holds list<element: int64>", "text",
+    ] or kinds[7].startswith("holds list")  # fmt: skip
+    names = [n for n in table.names if n != "list"]
+    values = dict(zip(names, next(table.chunks(names))))
+    assert values["id"] == ["007", "ü\n", '"', ""]
+    assert values["kind"] == ["a", "b", "", "a"]
+    np.testing.assert_array_equal(values["x"], [0.5, np.nan, np.nan, 2])
+    np.testing.assert_array_equal(values["ok"], [1, np.nan, 0, 1])
+    np.testing.assert_array_equal(values["day"], [1, np.nan, 10, -1])
+    np.testing.assert_array_equal(values["time"], [0.5, np.nan, 1, 2])
+    np.testing.assert_array_equal(values["price"], [1.5, np.nan, 2.25, 3])
+
+
+def test_texts(table):
+    texts = table.texts(["big", "x", "kind"])
+    assert texts["big"] == [str(2**62 + 1), "1", "", "3"]
+    assert texts["x"] == ["0.5", "", "", "2"]
+
+
+def test_everything_survives(table, tmp_path):
+    added = {"predicted": table.like("big", ["1", "", "3", "1"]), "share": np.full(4, 0.5)}
+    path = tmp_path / "out"
+    with path.open("wb") as file:
+        table.write(file, added)
+    read = pq.read_table if table._form == "parquet" else feather.read_table
+    with path.open("rb") as file:
+        back = read(file)
+    for name in COLUMNS:
+        assert back[name].type == table._table[name].type
+        if name != "x":
+            assert back[name].to_pylist() == table._table[name].to_pylist()
+    assert back["predicted"].type == pa.int64()
+    assert back["predicted"].to_pylist() == [1, None, 3, 1]
+    assert back.schema.metadata[b"who"] == b"me"
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_rubbish(tmp_path, form):
+    (tmp_path / "a").write_bytes(b"rubbish, not a table at all")
+    with pytest.raises(TableError, match=f"no {form} file"):
+        open_table(tmp_path / "a", form)
+
+
+def test_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.parquet").write_bytes(b"")
+    with pytest.raises(ImportError, match=r"pip install 'manifoldknn\[table\]'"):
+        open_table(tmp_path / "a.parquet", "parquet")
+
+
+def test_text_is_added_beside_text(table):
+    buffer = io.BytesIO()
+    table.write(buffer, {"p": table.like("id", list("abcd"))})
+    assert buffer.tell() > 0

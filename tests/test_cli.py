@@ -1,0 +1,420 @@
+"""The command as its users meet it: what it writes, what it says, and how it fails."""
+
+import csv
+import errno
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import manifoldknn.atomic
+from manifoldknn.cli import main
+
+FLOWERS = Path(__file__).parent.parent / "examples" / "flowers.csv"
+NEW = ["predicted", "confidence", "margin", "off_manifold", "unreached"]
+
+
+@pytest.fixture
+def flowers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("flowers.csv").write_bytes(FLOWERS.read_bytes())
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    code = main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def classify(capsys, *arguments, file="flowers.csv"):
+    return run(capsys, "classify", file, "--label", "species", *arguments)
+
+
+def table(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def truth():
+    script = FLOWERS.parent / "make_flowers.py"
+    done = subprocess.run([sys.executable, script, "--truth"], capture_output=True, check=True)
+    return {row["id"]: row["species"] for row in csv.DictReader(done.stdout.decode().splitlines())}
+
+
+@pytest.mark.usefixtures("flowers")
+def test_classify_labels_the_whole_file(capsys):
+    code, out, err = classify(capsys, "--id", "id")
+    assert code == 0
+    rows = table("flowers-labelled.csv")
+    right = truth()
+    assert np.mean([right[r["id"]] == r["predicted"] for r in rows]) > 0.97
+    assert list(rows[0])[-5:] == NEW
+    assert all(r["predicted"] == r["species"] for r in rows if r["species"])
+    assert all(0 <= float(r["margin"]) <= float(r["confidence"]) <= 1 for r in rows)
+    before = FLOWERS.read_text().splitlines()
+    after = Path("flowers-labelled.csv").read_text().splitlines()
+    assert all(b.startswith(a + ",") for a, b in zip(before, after))
+    for word in ("rows", "graph", "confidence", "accuracy", "time", "alpine", "flowers-labelled"):
+        assert word in out
+    assert "[manifoldknn] neighbours" in err
+    assert sorted(os.listdir()) == ["flowers-labelled.csv", "flowers.csv"]
+
+
+@pytest.mark.usefixtures("flowers")
+def test_json_and_quiet(capsys):
+    code, out, err = classify(capsys, "--json", "--quiet", "--out", "o.csv")
+    data = json.loads(out)
+    assert code == 0
+    assert err == ""
+    assert data["rows"] == 600
+    assert data["labels_per_class"] == {"alpine": 3, "marsh": 3, "meadow": 3}
+    assert sum(data["predicted_per_class"].values()) == 600
+    assert 0 <= data["validation"]["accuracy"] <= 1
+    assert data["out"] == "o.csv"
+    assert any("left out 'id'" in note for note in data["notes"])
+
+
+@pytest.mark.usefixtures("flowers")
+def test_save_and_predict(capsys):
+    assert classify(capsys, "--id", "id", "--save", "m.mknn", "--quiet")[0] == 0
+    rows = table("flowers-labelled.csv")
+    code, out, _ = run(capsys, "predict", "m.mknn", "flowers.csv", "--out", "p.csv", "--json")
+    assert code == 0
+    again = table("p.csv")
+    unlabelled = [i for i, row in enumerate(rows) if not row["species"]]
+    assert [again[i]["predicted"] for i in unlabelled] == [rows[i]["predicted"] for i in unlabelled]
+    assert "'id'" in json.loads(out)["notes"][0]
+
+
+@pytest.mark.usefixtures("flowers")
+def test_predict_names_columns(capsys):
+    classify(capsys, "--id", "id", "--save", "m.mknn", "--quiet")
+    text = FLOWERS.read_text()
+    Path("a.csv").write_text(text.replace("petal_length", "petal_lenght"))
+    code, _, err = run(capsys, "predict", "m.mknn", "a.csv")
+    assert code == 2
+    assert "'petal_length' (is it 'petal_lenght'?)" in err
+    Path("b.csv").write_text(text.replace(",21.05,", ",tall,"))
+    code, _, err = run(capsys, "predict", "m.mknn", "b.csv", "--quiet")
+    assert code == 2
+    assert "'height' must hold numbers" in err
+    assert "'tall'" in err
+
+
+@pytest.mark.usefixtures("flowers")
+def test_suggest_check_inspect(capsys):
+    common = ["flowers.csv", "--label", "species", "--id", "id", "--quiet"]
+    code, out, _ = run(capsys, "suggest", *common, "-n", "7", "--json")
+    data = json.loads(out)["rows"]
+    assert code == 0
+    assert len({row["id"] for row in data}) == 7
+    assert all(len(row["id"]) == 4 and row["reason"] for row in data)
+    code, out, _ = run(capsys, "suggest", *common, "-n", "3", "--out", "s.csv")
+    assert [row["id"] for row in table("s.csv")] == [row["id"] for row in data[:3]] or code == 0
+    assert len(table("s.csv")) == 3
+    code, out, _ = run(capsys, "inspect", *common)
+    assert code == 0
+    assert "components  1" in out
+    code, out, _ = run(capsys, "inspect", *common, "--json")
+    assert json.loads(out)["n_rows"] == 600
+
+
+@pytest.mark.usefixtures("flowers")
+def test_check_finds_a_wrong_label(capsys):
+    right = truth()
+    lines = FLOWERS.read_text().splitlines()
+    labelled = lines[:1]
+    for line in lines[1:]:
+        row_id = line.split(",")[0]
+        label = right[row_id] if int(row_id) % 5 == 0 else ""
+        if row_id == "0100":
+            label = "marsh" if right[row_id] != "marsh" else "alpine"
+        labelled.append(line.rsplit(",", 1)[0] + "," + label)
+    Path("w.csv").write_text("\n".join(labelled) + "\n")
+    code, out, _ = run(
+        capsys, "check", "w.csv", "--label", "species", "--id", "id", "--json", "--quiet"
+    )
+    assert code == 0
+    first = json.loads(out)["rows"][0]
+    assert first["id"] == "0100"
+    assert first["suggested"] == right["0100"]
+
+
+@pytest.mark.usefixtures("flowers")
+def test_stdin_to_stdout(capsysbinary, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FLOWERS.read_bytes())))
+    code = main(["classify", "-", "--label", "species", "--quiet"])
+    out, err = capsysbinary.readouterr()
+    assert code == 0
+    assert len(out.decode().splitlines()) == 601
+    assert b"accuracy" in err
+    assert os.listdir() == ["flowers.csv"]
+
+
+def test_text_survives_unchanged(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(60):
+        side = i % 2
+        label = ['çà "1", x', "00"][side] if i < 8 else ""
+        note = ["", "é\u2028ü", 'a "b"\r\nc', "=1+1", "  spaced  "][i % 5] + "," * (i % 3)
+        x, y = rng.normal(size=2) + 5 * side
+        rows.append([f"{i:05d}", str(10**30 + i), note, f"{x:.3f}", f"{y:.3f}", label])
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(
+        [["id", "big", "note", "x", "y", "cls"], *rows]
+    )
+    Path("t.csv").write_bytes(text.getvalue().encode())
+    code, *_ = run(
+        capsys, "classify", "t.csv", "--label", "cls", "--id", "id", "--drop", "big", "--quiet"
+    )
+    assert code == 0
+    with Path("t-labelled.csv").open(newline="", encoding="utf-8") as file:
+        back = list(csv.reader(file))
+    assert [row[:6] for row in back[1:]] == rows
+    assert {row[6] for row in back[1:]} == {'çà "1", x', "00"}
+
+
+def test_formats(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3)) + 6 * (np.arange(80) % 2)[:, None]
+    y = np.where(np.arange(80) < 10, np.arange(80) % 2, -1)
+    np.savez("a.npz", X=X, y=y)
+    assert run(capsys, "classify", "a.npz", "--label", "y", "--quiet")[0] == 0
+    with np.load("a-labelled.npz") as back:
+        np.testing.assert_array_equal(back["X"], X)
+        np.testing.assert_array_equal(back["predicted"], np.arange(80) % 2)
+    np.save("b.npy", np.column_stack([X, np.where(y < 0, np.nan, y)]))
+    assert run(capsys, "classify", "b.npy", "--label", "3", "--quiet")[0] == 0
+    with np.load("b-labelled.npz") as back:
+        np.testing.assert_array_equal(back["predicted"], np.arange(80) % 2)
+
+
+def test_parquet(tmp_path, monkeypatch, capsys):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=80) + 6 * (np.arange(80) % 2)
+    y = [i % 2 if i < 10 else None for i in range(80)]
+    pq.write_table(pa.table({"x": x, "y": y, "id": [f"{i:03d}" for i in range(80)]}), "a.parquet")
+    code, _, err = run(capsys, "classify", "a.parquet", "--label", "y", "--id", "id", "--quiet")
+    assert (code, err) == (0, "")
+    back = pq.read_table("a-labelled.parquet")
+    assert back["predicted"].to_pylist() == [i % 2 for i in range(80)]
+    assert back["id"].to_pylist()[7] == "007"
+
+
+def ragged():
+    return FLOWERS.read_text() + "1,2,3\n"
+
+
+def with_header(old, new):
+    return FLOWERS.read_text().replace(old, new, 1)
+
+
+def relabelled(change):
+    lines = FLOWERS.read_text().splitlines()
+    cells = [line.rsplit(",", 1) for line in lines[1:]]
+    return "\n".join([lines[0], *(f"{a},{change(b)}" for a, b in cells)]) + "\n"
+
+
+def emptied(place):
+    lines = [line.split(",") for line in FLOWERS.read_text().splitlines()]
+    return "\n".join(
+        ",".join("" if i and j == place else c for j, c in enumerate(line))
+        for i, line in enumerate(lines)
+    )
+
+
+BAD = {
+    "no such label column": (None, ["--label", "specis"], "did you mean 'species'?"),
+    "no labels": (lambda: relabelled(lambda _: ""), [], "has no labels: fill in a few"),
+    "one class": (lambda: relabelled(lambda b: b and "x"), [], "one class only, 'x'"),
+    "ragged": (ragged, [], "line 602 of bad.csv has 3 cells"),
+    "binary": (lambda: "\udcff\udcfe", [], "not text in UTF-8"),
+    "duplicate names": (lambda: with_header("site", "height"), [], "two columns named 'height'"),
+    "only missing": (lambda: emptied(4), [], "'petal_width' has only missing values"),
+    "repeated ids": (lambda: with_header("0002,", "0001,"), ["--id", "id"], "rows 1 and 2"),
+    "no such id": (None, ["--id", "ident"], "--id: no column 'ident'"),
+    "no such feature": (None, ["--features", "hight"], "did you mean 'height'?"),
+    "no such dropped": (None, ["--drop", "zzz"], "--drop: no column 'zzz'"),
+    "nothing left": (None, ["--features", "species"], "no column is left"),
+    "alpha": (None, ["--alpha", "1.5"], "alpha=1.5 must be"),
+    "graph": (None, ["--graph", "tree"], "invalid choice: 'tree'"),
+    "sigma": (None, ["--sigma", "wide"], "'wide' must be a number or auto"),
+    "metric": (None, ["--metric", "longest"], "metric='longest'"),
+    "prior": (None, ["--class-prior", "0.5,0.5"], "one number for each of the 3 classes"),
+    "neighbours": (None, ["--n_neighbors", "0"], "n_neighbors=0 must be"),
+    "unknown option": (None, ["--nonsense"], "unrecognized arguments"),
+    "marker": (None, ["--out", "x.parquet"], "the format stays"),
+    "delimiter": (None, ["--delimiter", "abc"], "must be one character"),
+    "no folder": (None, ["--out", "no/such/x.csv"], "there is no folder"),
+    "out is a folder": (None, ["--out", "."], "is a folder"),
+    "out is the input": (None, ["--out", "bad.csv", "--force"], "is the input itself"),
+    "taken names": (lambda: with_header("site", "predicted"), [], "--prefix"),
+    "few rows": (lambda: "\n".join(FLOWERS.read_text().splitlines()[:2]), [], "only 1 rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_code_2(tmp_path, monkeypatch, capsys, case):
+    monkeypatch.chdir(tmp_path)
+    content, options, words = BAD[case]
+    text = FLOWERS.read_text() if content is None else content()
+    Path("bad.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
+    label = [] if "--label" in options else ["--label", "species"]
+    try:
+        code = main(["classify", "bad.csv", *label, "--quiet", *options])
+    except SystemExit as exit:  # argparse
+        code = exit.code
+    out, err = capsys.readouterr()
+    assert code == 2, err
+    assert out == ""
+    assert err.count("\n") == 1
+    assert words in err
+    assert os.listdir() == ["bad.csv"]
+
+
+def test_no_such_file_and_unknown_format(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(capsys, "classify", "none.csv", "--label", "x")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "there is no file none.csv" in err
+    Path("a.docx").write_text("a,b\n1,2\n")
+    code, _, err = run(capsys, "classify", "a.docx", "--label", "x")
+    assert code == 2
+    assert "--format csv" in err
+
+
+@pytest.mark.usefixtures("flowers")
+def test_existing_output_needs_force(capsys):
+    Path("flowers-labelled.csv").write_text("mine")
+    code, _, err = classify(capsys, "--quiet")
+    assert code == 2
+    assert "exists already: choose another name, or replace it with --force" in err
+    assert Path("flowers-labelled.csv").read_text() == "mine"
+    assert classify(capsys, "--quiet", "--force")[0] == 0
+    assert Path("flowers-labelled.csv").read_text() != "mine"
+
+
+@pytest.mark.usefixtures("flowers")
+def test_no_space_left(capsys, monkeypatch):
+    real = manifoldknn.atomic.replaced_file
+
+    @contextmanager
+    def full(path, **options):
+        with real(path, **options):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        yield
+
+    monkeypatch.setattr("manifoldknn.cli.replaced_file", full)
+    code, _, err = classify(capsys, "--quiet")
+    assert code == 2
+    assert "No space left on device" in err
+    assert err.count("\n") == 1
+    assert os.listdir() == ["flowers.csv"]
+
+
+@pytest.mark.usefixtures("flowers")
+def test_blanks_around_labels_are_trimmed_and_told(capsys):
+    Path("b.csv").write_text(relabelled(lambda b: f" {b} " if b else "  "))
+    code, out, _ = classify(capsys, "--quiet", "--json", file="b.csv")
+    assert code == 0
+    data = json.loads(out)
+    assert set(data["predicted_per_class"]) == {"alpine", "marsh", "meadow"}
+    assert any("9 label(s) in 'species' had blanks" in note for note in data["notes"])
+    assert {r["species"] for r in table("b-labelled.csv")} == {
+        "  ",
+        " alpine ",
+        " marsh ",
+        " meadow ",
+    }
+
+
+@pytest.mark.usefixtures("flowers")
+def test_unlabeled_marker_and_minus_one(capsys):
+    Path("m.csv").write_text(relabelled(lambda b: b or "unknown"))
+    code, out, _ = classify(capsys, "--quiet", "--json", "--unlabeled", "unknown", file="m.csv")
+    assert json.loads(out)["labelled"] == 9
+    numbers = {"alpine": "0", "marsh": "1", "meadow": "2", "": "-1"}
+    Path("n.csv").write_text(relabelled(numbers.__getitem__))
+    code, out, _ = classify(capsys, "--quiet", "--json", file="n.csv")
+    assert code == 0
+    assert json.loads(out)["labelled"] == 9
+
+
+@pytest.mark.usefixtures("flowers")
+def test_options_reach_the_classifier(capsys, monkeypatch):
+    seen = {}
+
+    def learn(_table, options):
+        seen.update(vars(options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manifoldknn.cli.learn", learn)
+    code, _, err = classify(
+        capsys, "--n-neighbors", "3", "--graph", "union", "--graph_neighbors", "7", "--sigma",
+        "0.5", "--class-prior", "0.2,0.3,0.5", "--on-unreached", "abstain", "--tree-depth", "0",
+    )  # fmt: skip
+    assert code == 130
+    assert "interrupted" in err
+    assert (seen["n_neighbors"], seen["graph"], seen["graph_neighbors"]) == (3, "union", 7)
+    assert (seen["sigma"], seen["class_prior"]) == (0.5, [0.2, 0.3, 0.5])
+
+
+@pytest.mark.usefixtures("flowers")
+def test_bad_models(capsys):
+    Path("x.mknn").write_bytes(b"rubbish")
+    code, _, err = run(capsys, "predict", "x.mknn", "flowers.csv", "--quiet")
+    assert code == 2
+    assert "no model that can be used" in err
+    assert err.count("\n") == 1
+    code, _, err = run(capsys, "predict", "none.mknn", "flowers.csv", "--quiet")
+    assert code == 2
+    assert "none.mknn" in err
+
+
+@pytest.mark.usefixtures("flowers")
+def test_unforeseen(capsys, monkeypatch):
+    monkeypatch.setattr("manifoldknn.cli.learn", lambda *_: 1 / 0)
+    code, _, err = classify(capsys, "--quiet")
+    assert code == 1
+    assert "unforeseen: ZeroDivisionError" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_leaves_nothing_half_written(tmp_path):
+    """Interrupted at some moment of a longer run: the folder is as it was."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 20))
+    rows = "\n".join(
+        ",".join(f"{v:.6f}" for v in x) + f",{'ab'[i % 2] if i < 40 else ''}"
+        for i, x in enumerate(X)
+    )
+    header = ",".join(f"c{i}" for i in range(20)) + ",y"
+    (tmp_path / "big.csv").write_text(f"{header}\n{rows}\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "manifoldknn.cli", "classify", "big.csv", "--label", "y",
+         "--save", "m.mknn"],
+        cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "src")},
+    )  # fmt: skip
+    assert b"reading" in process.stderr.readline()
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.decode().splitlines()[-1].startswith("manifoldknn: error: interrupted")
+    assert os.listdir(tmp_path) == ["big.csv"]

@@ -1,0 +1,132 @@
+"""Columns become features, the same ones again from what JSON kept."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifoldknn.features import FeatureStep
+from manifoldknn.tables import TableError, open_table
+
+COLUMNS = {
+    "x": ["1", "3", "NA", "2"],
+    "ok": ["yes", "no", "no", ""],
+    "day": ["2024-01-01", "2024-01-05", "2024-01-02", "2024-01-03"],
+    "kind": ["a", "b", "", "a"],
+    "text": ["p", "q", "r", "s"],
+}
+
+
+def table_of(tmp_path, columns):
+    rows = [",".join(columns), *(",".join(row) for row in zip(*columns.values()))]
+    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return open_table(tmp_path / "a.csv", "csv", delimiter=",")
+
+
+def test_every_kind_of_column(tmp_path):
+    step, X = FeatureStep.fit(table_of(tmp_path, COLUMNS), list(COLUMNS))
+    assert step.features == [
+        "x", "x is missing", "ok", "ok is missing", "day", "kind=a", "kind=b", "kind is missing"
+    ]  # fmt: skip
+    assert step.left_out == [("text", "text that differs in every row")]
+    half = 0.25 / math.sqrt(2)
+    expected = [
+        [0.0, 0, 0.25, 0, 0.0, half, 0, 0],
+        [1.0, 0, 0.0, 0, 1.0, 0, half, 0],
+        [0.5, 0.25, 0.0, 0, 0.25, 0, 0, 0.25],  # x: the median
+        [0.5, 0, 0.0, 0.25, 0.5, half, 0, 0],
+    ]
+    np.testing.assert_allclose(X, expected, atol=1e-6)
+    assert X.dtype == np.float32
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.just(""), st.floats(-1e6, 1e6).map(repr)),
+            st.sampled_from(["", "u", "v", "w"]),
+        ),
+        min_size=3,
+        max_size=20,
+    )
+)
+def test_the_written_step_makes_the_same_features(tmp_path_factory, rows):
+    rows = [("1.0", "u"), ("2.0", "v"), *rows]
+    columns = {"x": [a for a, _ in rows], "k": [b for _, b in rows]}
+    table = table_of(tmp_path_factory.mktemp("f"), columns)
+    step, X = FeatureStep.fit(table, ["x", "k"])
+    assert (X >= 0).all()
+    assert (X <= 1).all()
+    again = FeatureStep.from_plain(json.loads(json.dumps(step.to_plain(), allow_nan=False)))
+    Y, notes = again.transform(table)
+    np.testing.assert_array_equal(X, Y)
+    assert not notes
+
+
+def test_without_scaling(tmp_path):
+    _, X = FeatureStep.fit(table_of(tmp_path, COLUMNS), ["x", "day"], scale=False)
+    assert X[:, 0].tolist() == [1, 3, 2, 2]
+    assert X.dtype == np.float64
+    assert X[1, 2] - X[0, 2] == 4
+
+
+def test_a_matrix_keeps_its_geometry(tmp_path):
+    M = np.random.default_rng(0).normal(size=(20, 3)) * [1, 10, 100]
+    np.savez(tmp_path / "a.npz", M=M)
+    _, X = FeatureStep.fit(open_table(tmp_path / "a.npz", "npz"), ["0", "1", "2"])
+    np.testing.assert_allclose(X, (M - M.min()) / np.ptp(M), atol=1e-6)
+
+
+def test_new_rows(tmp_path):
+    step, _ = FeatureStep.fit(table_of(tmp_path, COLUMNS), ["x", "day", "kind"])
+    new = COLUMNS | {"x": ["5", "", "1", "1"], "kind": ["z", "a", "", "b"], "more": list("1234")}
+    new["day"] = ["", *COLUMNS["day"][1:]]
+    X, notes = step.transform(table_of(tmp_path, new))
+    assert X[0, 0] == 2.0  # beyond what was seen: not cut off
+    assert X[1, 1] == 0.25
+    assert any("'kind': 1 rows hold a new category" in note for note in notes)
+    assert any("'day': 1 values are missing" in note for note in notes)
+
+
+def test_columns_of_new_rows_are_named(tmp_path):
+    step, _ = FeatureStep.fit(table_of(tmp_path, COLUMNS), ["x", "kind"])
+    renamed = {"x": COLUMNS["x"], "kindd": COLUMNS["kind"]}
+    with pytest.raises(TableError, match=r"missing here: 'kind' \(is it 'kindd'\?\)"):
+        step.transform(table_of(tmp_path, renamed))
+    mistyped = COLUMNS | {"x": ["1", "2", "three", "4"]}
+    with pytest.raises(TableError, match="'x' must hold numbers and row 3 holds 'three'"):
+        step.transform(table_of(tmp_path, mistyped))
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "insist", "words"),
+    [
+        ({"a": ["1", "inf", "2"]}, ["a"], False, "'a' is infinite in row 2"),
+        ({"a": ["1", "1", "1"]}, ["a"], False, "no column is left"),
+        ({"a": ["", "", ""], "b": list("132")}, ["a", "b"], False, "only missing values"),
+        ({"a": ["1", "1", "1"], "b": list("132")}, ["a", "b"], True, "'a' cannot be a feature"),
+    ],
+)
+def test_bad_columns(tmp_path, columns, names, insist, words):
+    with pytest.raises(TableError, match=words):
+        FeatureStep.fit(table_of(tmp_path, columns), names, insist=insist)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"plans": []}, {"plans": None}, {"scale": 1}, {"plans": [{"name": "x"}]},
+        {"plans": [{"name": 3, "kind": "number"}]}, {"plans": [{"name": "x", "kind": "magic"}]},
+        {"plans": [{"name": "x", "kind": "number", "low": "0"}]},
+        {"plans": [{"name": "x", "kind": "number", "extra": 0}]},
+        {"plans": [{"name": "x", "kind": "category", "categories": [1]}]},
+    ],
+)  # fmt: skip
+def test_other_descriptions_are_refused(tmp_path, change):
+    step, _ = FeatureStep.fit(table_of(tmp_path, COLUMNS), ["x", "kind"])
+    with pytest.raises(ValueError, match="no description"):
+        FeatureStep.from_plain(step.to_plain() | change)

@@ -1,0 +1,103 @@
+"""Wrong labels are found."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+
+from manifoldknn import ManifoldKNNClassifier, find_label_errors, tired_random_walk
+from manifoldknn.graph import build_graph, candidate_count
+from manifoldknn.label_errors import unlinked_shares
+from manifoldknn.neighbors import ExactIndex
+from strategies import problems
+
+GRAPHS = ("pruned", "union", "full")
+
+
+@pytest.fixture(scope="module")
+def spoiled():
+    """Digits with 20 labels per class, a tenth of them wrong."""
+    X, truth = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    y = np.full(len(X), -1)
+    for c in range(10):
+        y[rng.choice(np.flatnonzero(truth == c), 20, replace=False)] = c
+    wrong = rng.choice(np.flatnonzero(y >= 0), 20, replace=False)
+    y[wrong] = (y[wrong] + rng.integers(1, 10, 20)) % 10
+    frame = pd.DataFrame(X / 16, index=[f"row{i}" for i in range(len(X))])
+    frame.columns = frame.columns.astype(str)
+    return ManifoldKNNClassifier().fit(frame, y), wrong, truth, y
+
+
+def test_most_suspicious_are_wrong(spoiled):
+    clf, wrong, truth, y = spoiled
+    found = find_label_errors(clf)
+    assert np.isin(found.rows[:20], wrong).mean() >= 0.8
+    np.testing.assert_array_equal(found.given, y[found.rows])
+    assert (found.suggested != found.given).all()
+    assert (found.suggested[:10] == truth[found.rows[:10]]).mean() >= 0.7
+
+
+def test_order_and_names(spoiled):
+    clf, *_ = spoiled
+    found = find_label_errors(clf)
+    lead = found.suggested_share - found.given_share
+    assert (lead > 0).all()
+    assert (np.diff(lead) <= 0).all()
+    assert (found.n_judged, found.n_labeled) == (200, 200)
+    assert list(found) == [f"row{i}" for i in found.rows]
+    table = pd.DataFrame(found.to_dict())
+    assert len(table) == len(found)
+    assert table["id"].tolist() == list(found)
+    named = find_label_errors(clf, index=np.arange(1797) + 5000)
+    np.testing.assert_array_equal(named.ids, found.rows + 5000)
+
+
+@pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
+@settings(max_examples=60, deadline=None)
+@given(problems(max_samples=40, ties=False, min_classes=2), st.sampled_from(GRAPHS))
+def test_shares_as_the_dense_walk_without_links_gives_them(problem, graph):
+    X, y = problem.X, problem.y
+    clf = ManifoldKNNClassifier(graph=graph, graph_neighbors=5, alpha=0.9).fit(X, y)
+    bare = build_graph(
+        X, ExactIndex(X).among_samples(candidate_count(graph, 5, len(X))), np.full(len(X), -1),
+        graph=graph, graph_neighbors=5, sigma=clf.sigma_, tree_depth=0, theta=0.1,
+        metric="euclidean",
+    )  # fmt: skip
+    walk = tired_random_walk(bare.to_matrix(), 0.9)
+    labeled = np.flatnonzero(y >= 0)
+    weights = ((walk + walk.T) / 2)[np.ix_(labeled, labeled)]
+    np.fill_diagonal(weights, 0.0)
+    expected = np.zeros((len(labeled), len(clf.classes_)))
+    for i, row in enumerate(weights):
+        for j in np.argsort(-row, kind="stable")[:20]:
+            expected[i, np.searchsorted(clf.classes_, y[labeled[j]])] += row[j]
+    total = expected.sum(axis=1)
+    clear = total > 1e-9  # below, the dense inverse has no digits left
+    expected[clear] /= total[clear, None]
+    np.testing.assert_allclose(unlinked_shares(clf)[clear], expected[clear], atol=1e-3)
+
+
+def test_its_own_label_plays_no_part(spoiled):
+    """Whatever a row itself is called, the others say the same of it."""
+    clf, _, _, y = spoiled
+    row = int(np.flatnonzero(y >= 0)[0])
+    changed = y.copy()
+    changed[row] = (y[row] + 1) % 10
+    again = ManifoldKNNClassifier().fit(clf._index.X, changed)
+    np.testing.assert_array_equal(unlinked_shares(clf)[0], unlinked_shares(again)[0])
+
+
+def test_nothing_to_find():
+    X = np.concatenate([np.arange(20.0), 100 + np.arange(20.0)])[:, None]
+    y = np.where(np.arange(40) % 3 == 0, (X[:, 0] > 50).astype(int), -1)
+    assert len(find_label_errors(ManifoldKNNClassifier().fit(X, y))) == 0
+
+
+def test_rows_alone_in_their_class_are_not_accused():
+    X = np.arange(12.0)[:, None]
+    y = np.full(12, -1)
+    y[[0, 2, 4]], y[3] = 0, 1
+    assert 3 not in find_label_errors(ManifoldKNNClassifier(graph_neighbors=3).fit(X, y)).rows

@@ -1,0 +1,231 @@
+"""A classifier that comes back from a file is the one that went in."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_digits, make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import NearestNeighbors
+
+from manifoldknn import ManifoldKNNClassifier, persist
+from manifoldknn.archive import read_archive, write_archive
+from manifoldknn.inverted import InvertedIndex
+from manifoldknn.persist import ModelFileError
+
+FITTED = (
+    "classes_", "transduction_", "label_distributions_", "labeled_indices_", "sigma_",
+    "unreached_", "n_iter_", "n_features_in_",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, truth = make_moons(120, noise=0.05, random_state=0)
+    y = np.full(120, -1)
+    for c in (0, 1):
+        y[np.flatnonzero(truth == c)[:4]] = c
+    return X, y
+
+
+def there_and_back(clf, folder, **options):
+    persist.save(clf, folder / "model.mknn", **options)
+    return persist.load(folder / "model.mknn")
+
+
+def assert_same(clf, again, Q):
+    for name in FITTED:
+        a, b = getattr(clf, name), getattr(again, name)
+        np.testing.assert_array_equal(a, b)
+        assert np.asarray(a).dtype == np.asarray(b).dtype
+    np.testing.assert_array_equal(clf.predict_proba(Q), again.predict_proba(Q))
+    np.testing.assert_array_equal(clf.predict(Q), again.predict(Q))
+    for a, b in zip(clf.kneighbors(Q), again.kneighbors(Q)):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(clf.kneighbors(), again.kneighbors()):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {}, {"graph": "union", "graph_neighbors": 4}, {"graph": "full"}, {"n_neighbors": 50},
+        {"sigma": 0.2, "alpha": 0.9, "tree_depth": 0, "random_state": 7}, {"metric": "cosine"},
+        {"class_prior": "labeled"}, {"class_prior": [0.3, 0.7]}, {"metric": "manhattan"},
+        {"n_jobs": 1, "verbose": 0, "sigma": np.float32(0.3), "n_neighbors": np.int64(3)},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_answers_are_the_same_bit_for_bit(moons, tmp_path, params):
+    X, y = moons
+    clf = ManifoldKNNClassifier(**params).fit(X + 3, y)
+    again = there_and_back(clf, tmp_path)
+    assert_same(clf, again, X[:40] + 3.01)
+    for name, value in clf.get_params().items():
+        np.testing.assert_array_equal(value, again.get_params()[name])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array(["yes", "no", ""]), np.array(["ja", "nö\n\"", None], dtype=object),
+        np.array([True, False, None], dtype=object), np.array([5, 2**40, -1]),
+        np.array([2**80, 1, None], dtype=object), np.array([b"a", b"b", b""]),
+        np.array([1.0, 2.0, np.nan]),
+    ],
+    ids=lambda a: a.dtype.str,
+)  # fmt: skip
+def test_labels_of_every_kind(moons, tmp_path, names):
+    X, y = moons
+    clf = ManifoldKNNClassifier().fit(X, names[y])
+    assert_same(clf, there_and_back(clf, tmp_path), X[:9] + 0.01)
+
+
+def test_islands_and_abstention(tmp_path):
+    X = np.concatenate([np.arange(8.0), 1e3 + np.arange(8.0)])[:, None]
+    y = np.array(["a", "b"] + [""] * 14)
+    clf = ManifoldKNNClassifier(graph="union", graph_neighbors=2, on_unreached="abstain")
+    with pytest.warns(UserWarning, match="connected to no labelled"):
+        clf.fit(X, y)
+    again = there_and_back(clf, tmp_path)
+    np.testing.assert_array_equal(again.transduction_, clf.transduction_)
+    assert again.unreached_.sum() == 8
+    with pytest.warns(UserWarning, match="connected to no labelled"):
+        assert again.predict([[1003.2]]).tolist() == [""]
+
+
+def test_sparse_and_single_precision(moons, tmp_path):
+    X, y = moons
+    for data in (sparse.csr_array(X), X.astype(np.float32)):
+        clf = ManifoldKNNClassifier().fit(data, y)
+        again = there_and_back(clf, tmp_path)
+        assert type(again._index.X) is type(clf._index.X)
+        assert_same(clf, again, data[:20])
+
+
+def test_column_names(moons, tmp_path):
+    X, y = moons
+    frame = pd.DataFrame(X, columns=["länge", "b,\n"])
+    again = there_and_back(ManifoldKNNClassifier().fit(frame, y), tmp_path)
+    assert again.feature_names_in_.tolist() == ["länge", "b,\n"]
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame.rename(columns={"länge": "x"}))
+
+
+def test_neighbours_brought_along(moons, tmp_path):
+    X, y = moons
+    distances, indices = NearestNeighbors(n_neighbors=31).fit(X).kneighbors()
+    clf = ManifoldKNNClassifier(neighbors=(indices, distances)).fit(X, y)
+    assert_same(clf, there_and_back(clf, tmp_path), X[:20] + 0.01)
+
+
+def test_approximate_search_is_built_again_the_same(tmp_path):
+    X, truth = load_digits(return_X_y=True)
+    X = np.tile(X, (3, 1)) + np.random.default_rng(0).normal(size=(3 * len(X), 64))
+    y = np.full(len(X), -1)
+    y[:60] = truth[:60]
+    clf = ManifoldKNNClassifier(neighbors="inverted", random_state=3).fit(X, y)
+    again = there_and_back(clf, tmp_path)
+    assert isinstance(again._index, InvertedIndex)
+    assert_same(clf, again, X[:200] + 0.1)
+
+
+def test_extra_is_kept(moons, tmp_path):
+    clf = ManifoldKNNClassifier().fit(*moons)
+    persist.save(clf, tmp_path / "a.mknn", extra={"columns": ["a", 1, None]})
+    assert persist.load_with_extra(tmp_path / "a.mknn")[1] == {"columns": ["a", 1, None]}
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"metric": lambda a, b: abs(a - b).sum()}, "metric"),
+        ({"neighbors": NearestNeighbors(n_neighbors=5)}, "neighbors"),
+        ({"random_state": np.random.RandomState(0)}, "random_state"),
+    ],
+)
+def test_what_cannot_be_saved_is_named(moons, tmp_path, params, words):
+    clf = ManifoldKNNClassifier(**params).fit(*moons)
+    with pytest.raises(ValueError, match=words):
+        persist.save(clf, tmp_path / "a.mknn")
+    assert not os.listdir(tmp_path)
+
+
+def test_unfitted_and_existing(moons, tmp_path):
+    with pytest.raises(NotFittedError):
+        persist.save(ManifoldKNNClassifier(), tmp_path / "a.mknn")
+    clf = ManifoldKNNClassifier().fit(*moons)
+    persist.save(clf, tmp_path / "a.mknn")
+    with pytest.raises(FileExistsError):
+        persist.save(clf, tmp_path / "a.mknn", force=False)
+
+
+def test_too_large(moons, tmp_path):
+    persist.save(ManifoldKNNClassifier().fit(*moons), tmp_path / "a.mknn")
+    with pytest.raises(ModelFileError, match="at most"):
+        persist.load(tmp_path / "a.mknn", max_bytes=1000)
+
+
+def contents(path):
+    return read_archive(path, kind="manifoldknn model", version=1)
+
+
+def altered(path, arrays, data):
+    write_archive(path, arrays, data, kind="manifoldknn model", version=1)
+
+
+def test_indices_that_compiled_code_would_trust(moons, tmp_path):
+    """Valid checksums, hostile numbers: refused before any compiled code sees them."""
+    path = tmp_path / "a.mknn"
+    persist.save(ManifoldKNNClassifier().fit(*moons), path)
+    for name in ("graph_indices", "graph_indptr", "voters", "voter_classes", "codes", "answers"):
+        for value in (2**30, -2):
+            arrays, data = contents(path)
+            arrays[name].flat[1] = value
+            altered(tmp_path / "b.mknn", arrays, data)
+            with pytest.raises(ModelFileError, match="do not fit together"):
+                persist.load(tmp_path / "b.mknn")
+
+
+@pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.UnreachedWarning")
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_any_altered_part_gives_one_kind_of_error(tmp_path_factory, data):
+    """With checksums made good again, still a classifier or ModelFileError, and nothing else."""
+    path = tmp_path_factory.mktemp("fuzz") / "a.mknn"
+    X = np.arange(24.0).reshape(12, 2) % 7
+    clf = ManifoldKNNClassifier(graph_neighbors=3).fit(X, [0, 1] + [-1] * 10)
+    persist.save(clf, path)
+    arrays, plain = contents(path)
+    strange = st.sampled_from(
+        [None, -1, 10**9, 1.5, "x", [], {}, True, {"type": "int", "value": "9"}]
+    )
+    match data.draw(st.sampled_from(["array", "shape", "drop", "data", "params"])):
+        case "array":
+            name = data.draw(st.sampled_from(sorted(arrays)))
+            flat = arrays[name].reshape(-1)
+            values = st.sampled_from([-1, 1, 99, 2**31 - 1, np.nan, -np.inf, 1e300])
+            with np.errstate(invalid="ignore", over="ignore"):
+                value = np.array(data.draw(values)).astype(flat.dtype)
+            flat[data.draw(st.integers(0, flat.size - 1))] = value
+        case "shape":
+            name = data.draw(st.sampled_from(sorted(arrays)))
+            arrays[name] = arrays[name][: data.draw(st.integers(0, 3))]
+        case "drop":
+            del arrays[data.draw(st.sampled_from(sorted(arrays)))]
+        case "data":
+            plain[data.draw(st.sampled_from(sorted(plain)))] = data.draw(strange)
+        case "params":
+            params = plain["params"]
+            params[data.draw(st.sampled_from([*params, "unknown"]))] = data.draw(strange)
+    altered(path, arrays, plain)
+    try:
+        again = persist.load(path)
+    except ModelFileError:
+        pass
+    else:
+        assert again.predict_proba(X).shape == (12, 2)

@@ -1,0 +1,165 @@
+"""The page: complete without scripts, alive with them, safe whatever the table holds."""
+
+import base64
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from manifoldknn.cli import main
+from manifoldknn.report import map_coordinates
+
+FLOWERS = Path(__file__).parent.parent / "examples" / "flowers.csv"
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+EVIL = (
+    '<img src=x onerror="document.title=1"></script><script>document.title="run"</script>@@data@@'
+)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    path = folder / "r.html"
+    code = main(["classify", str(FLOWERS), "--label", "species", "--id", "id", "--quiet",
+                 "--out", str(folder / "o.csv"), "--report", str(path)])  # fmt: skip
+    assert code == 0
+    return path
+
+
+def in_browser(path, *, script="", size="1250,1600"):
+    """Return the document as the browser has it after running a script."""
+    text = path.read_text(encoding="utf-8")
+    if script:
+        path = path.with_name("with-script.html")
+        path.write_text(text.replace("</body>", f"<script>{script}</script></body>"), "utf-8")
+    done = subprocess.run(
+        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={size}",
+         "--virtual-time-budget=4000", "--dump-dom", f"file://{path}"],
+        capture_output=True, check=True, timeout=120,
+    )  # fmt: skip
+    return done.stdout.decode()
+
+
+class _Checker(HTMLParser):
+    """Collects what would be fetched, and finds tags that do not match."""
+
+    def __init__(self):
+        super().__init__()
+        self.fetched, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.fetched += [v for k, v in attrs if k in ("src", "href") and not v.startswith("data:")]
+        if tag not in ("meta", "img", "line", "rect", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("rect", "line"):
+            assert self.open.pop() == tag
+
+
+def test_self_contained_and_well_formed(page):
+    text = page.read_text(encoding="utf-8")
+    checker = _Checker()
+    checker.feed(text)
+    assert checker.fetched == []
+    assert checker.open == []
+    assert "@@" not in text
+    assert not re.search(r"https?://", text)
+
+
+def test_readable_without_scripts(page):
+    text = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for word in ("600", "alpine", "Rows to label next", "Labels to look at again", "components",
+                 "n_neighbors", "scikit-learn", "found again"):  # fmt: skip
+        assert word in text
+    pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
+    assert len(pictures) == 2
+    for picture in pictures:
+        image = np.asarray(Image.open(io.BytesIO(base64.b64decode(picture))))
+        assert (image != 255).any(axis=2).mean() > 0.005
+        black = (image == 0).all(axis=2).sum()
+        assert black > 9 * 50  # rims of the nine labelled rows
+
+
+def test_data_for_the_script(page):
+    text = page.read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="rows">(.*?)</script>', text, re.S)[1])
+    content = (page.parent / "o.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(content)))
+    predicted = np.frombuffer(base64.b64decode(data["predicted"]), "<i2")
+    assert [data["classes"][c] for c in predicted] == [row["predicted"] for row in rows]
+    assert data["ids"] == [row["id"] for row in rows]
+    voters = np.frombuffer(base64.b64decode(data["voters"]), "<i4").reshape(600, -1)
+    assert {rows[v]["species"] for v in voters.ravel()} == {"alpine", "marsh", "meadow"}
+
+
+@needs_browser
+def test_hover_tells_the_row_and_its_voters(page):
+    script = """
+    const box = document.querySelector('.map canvas').getBoundingClientRect();
+    const d = JSON.parse(document.getElementById('rows').textContent);
+    const xy = new Uint16Array(Uint8Array.from(atob(d.pixels), c => c.charCodeAt(0)).buffer);
+    document.querySelector('.map canvas').dispatchEvent(new PointerEvent('pointermove', {
+      clientX: box.left + xy[0] / d.width * box.width,
+      clientY: box.top + xy[1] / d.height * box.height}));
+    """
+    dom = in_browser(page, script=script)
+    tip = re.search(r'<div id="tip"([^>]*)>(.*?)</div>', dom, re.S)
+    assert "hidden" not in tip[1]
+    assert re.match(r"\d{4}\nlabel: ", tip[2])
+    assert "predicted: " in tip[2]
+    assert "voted by labelled rows:" in tip[2]
+    assert 'data-ready="600"' in dom
+
+
+@needs_browser
+def test_what_stands_in_the_table_is_not_run(tmp_path):
+    rng = np.random.default_rng(0)
+    with (tmp_path / "evil.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", f"x{EVIL}", "y", "label"])
+        for i in range(60):
+            label = ["b", EVIL][i % 2] if i < 8 else ""
+            writer.writerow([f"{i}{EVIL}", *(rng.normal(size=2) + 4 * (i % 2)), label])
+    code = main(["classify", str(tmp_path / "evil.csv"), "--label", "label", "--id", "id",
+                 "--quiet", "--report", str(tmp_path / "r.html")])  # fmt: skip
+    assert code == 0
+    dom = in_browser(tmp_path / "r.html")
+    assert "<title>run" not in dom
+    assert "<title>1" not in dom
+    assert '<img src="x"' not in dom
+    assert 'data-ready="60"' in dom
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_hundred_thousand_rows_open_in_a_few_seconds(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100_000, 4)) + 6 * (np.arange(100_000) % 2)[:, None]
+    y = np.where(np.arange(100_000) < 10, np.arange(100_000) % 2, -1)
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    code = main(["classify", str(tmp_path / "a.npz"), "--label", "y", "--quiet", "--no-validate",
+                 "--report", str(tmp_path / "r.html")])  # fmt: skip
+    assert code == 0
+    start = time.perf_counter()
+    dom = in_browser(tmp_path / "r.html")
+    assert 'data-ready="100000"' in dom
+    assert time.perf_counter() - start < 15
+
+
+def test_places():
+    X = np.random.default_rng(0).normal(size=(10, 3))
+    how, points = map_coordinates(X)
+    assert "PCA" in how
+    assert points.shape == (10, 2)
+    assert map_coordinates(X[:, :1])[1][:, 0].tolist() == X[:, 0].tolist()

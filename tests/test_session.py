@@ -1,0 +1,42 @@
+"""Labels and ids as they stand in files."""
+
+import pytest
+
+from manifoldknn.session import clean_labels, column_ids
+from manifoldknn.tables import TableError
+
+
+def test_labels_are_trimmed_and_told():
+    notes = []
+    labels = clean_labels(["a ", "b", " ", "\ta", ""], "y", None, notes)
+    assert labels.tolist() == ["a", "b", "", "a", ""]
+    assert notes == ["2 label(s) in 'y' had blanks around them, which were trimmed"]
+
+
+def test_minus_one_among_whole_numbers():
+    notes = []
+    assert clean_labels(["1", "-1", "2"], "y", None, notes).tolist() == ["1", "", "2"]
+    assert "-1 in 'y' counts as no label" in notes[0]
+    assert clean_labels(["1", "-1", "x"], "y", None, []).tolist() == ["1", "-1", "x"]
+    assert clean_labels(["1", "-1", ""], "y", "", []).tolist() == ["1", "-1", ""]
+
+
+def test_marker():
+    assert clean_labels(["a", "?", "b"], "y", "?", []).tolist() == ["a", "", "b"]
+    with pytest.raises(TableError, match=r"--unlabeled '\?' does not occur"):
+        clean_labels(["a", "b"], "y", "?", [])
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"), [(["", " "], "no labels"), (["a", "a", ""], "one class only, 'a'")]
+)
+def test_too_few_classes(texts, words):
+    with pytest.raises(TableError, match=words):
+        clean_labels(texts, "y", None, [])
+
+
+def test_ids():
+    assert column_ids({}, None, 3).tolist() == [1, 2, 3]
+    assert column_ids({"k": ["01", "1", " 1"]}, "k", 3).tolist() == ["01", "1", " 1"]
+    with pytest.raises(TableError, match="'a' stands in rows 1 and 3"):
+        column_ids({"k": ["a", "b", "a"]}, "k", 3)

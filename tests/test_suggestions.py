@@ -1,0 +1,123 @@
+"""Suggested rows are unlabelled, different, uncertain, and worth their labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_digits
+
+from manifoldknn import ManifoldKNNClassifier, suggest
+from manifoldknn.suggestions import uncertainty
+from strategies import problems
+
+any_problem = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
+
+
+@any_problem
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.integers(1, 12), st.sampled_from(["pruned", "union", "full"]))
+def test_unlabelled_distinct_and_as_many_as_there_are(problem, n, graph):
+    X, y = problem.X, problem.y
+    clf = ManifoldKNNClassifier(graph=graph, graph_neighbors=5).fit(X, y)
+    found = suggest(clf, n)
+    assert (y[found.rows] == -1).all()
+    chosen = X[found.rows]
+    assert len(np.unique(chosen, axis=0)) == len(found) <= n
+    if (y == -1).any():
+        assert len(found) >= 1
+    assert len(found.reasons) == len(found)
+    again = suggest(clf, n)
+    np.testing.assert_array_equal(found.rows, again.rows)
+
+
+def test_never_twenty_copies_of_one_row():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([np.tile([[0.5, 0.5]], (300, 1)), rng.random((100, 2))])
+    y = np.full(400, -1)
+    y[[300, 301]] = 0, 1
+    found = suggest(ManifoldKNNClassifier().fit(X, y), 20)
+    assert (found.rows < 300).sum() <= 1
+    assert len(found) > 10
+
+
+def test_uncertainty_is_one_minus_the_margin():
+    X = np.arange(9.0)[:, None]
+    y = np.full(9, -1)
+    y[0], y[8] = 0, 1
+    clf = ManifoldKNNClassifier(graph="union", graph_neighbors=2, sigma=1.0).fit(X, y)
+    shares = np.sort(clf.label_distributions_, axis=1)
+    np.testing.assert_allclose(uncertainty(clf), 1 - (shares[:, 1] - shares[:, 0]))
+    assert np.argmax(uncertainty(clf)) == 4
+
+
+@any_problem
+def test_unreached_rows_come_first():
+    X = np.concatenate([np.arange(30.0), 1e3 + np.arange(30.0)])[:, None]
+    y = np.full(60, -1)
+    y[[0, 1, 28, 29]] = 0, 0, 1, 1
+    clf = ManifoldKNNClassifier(graph="union", graph_neighbors=2).fit(X, y)
+    assert (uncertainty(clf)[30:] == 1).all()
+    found = suggest(clf, 3)
+    assert found.rows[0] >= 30
+    assert "no labelled row reaches" in found.reasons[0]
+
+
+def test_names_and_reasons():
+    X = np.concatenate([np.arange(20.0), 40 + np.arange(20.0)])[:, None]
+    y = np.array(["left"] + [""] * 38 + ["right"])
+    frame = pd.DataFrame(X, index=[f"r{i}" for i in range(40)], columns=["x"])
+    found = suggest(ManifoldKNNClassifier().fit(frame, y), 3)
+    assert list(found) == [f"r{i}" for i in found.rows]
+    assert all("left" in reason or "right" in reason for reason in found.reasons)
+    table = pd.DataFrame(found.to_dict())
+    assert list(table.columns) == ["id", "row", "uncertainty", "speaks_for", "reason"]
+
+
+@any_problem
+def test_odd_cases():
+    X = np.arange(10.0)[:, None]
+    nothing = suggest(ManifoldKNNClassifier(graph_neighbors=3).fit(X, [0, 1] * 5), 3)
+    assert len(nothing) == 0
+    one_class = suggest(ManifoldKNNClassifier(graph_neighbors=3).fit(X, [0] + [-1] * 9), 2)
+    assert len(one_class) == 2
+    matrix = sparse.csr_array(np.eye(10)[:, :4] + 1)
+    assert len(suggest(ManifoldKNNClassifier(metric="cosine").fit(matrix, [0, 1] + [-1] * 8), 2))
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, "3", True])
+def test_bad_number(n):
+    clf = ManifoldKNNClassifier(graph_neighbors=2).fit(np.arange(6.0)[:, None], [0, 1] + [-1] * 4)
+    with pytest.raises(ValueError, match="n="):
+        suggest(clf, n)
+
+
+def test_very_many_rows_are_sampled(monkeypatch):
+    monkeypatch.setattr("manifoldknn.suggestions._MOST_ROWS", 100)
+    X, truth = load_digits(return_X_y=True)
+    y = np.where(np.arange(len(X)) < 30, truth, -1)
+    found = suggest(ManifoldKNNClassifier().fit(X / 16, y), 10)
+    assert len(found) == 10
+    assert found.speaks_for.sum() > 1000
+
+
+def test_better_than_random_on_digits():
+    X, truth = load_digits(return_X_y=True)
+    X = X / 16
+    errors = {"suggested": [], "random": []}
+    for seed in range(3):
+        start = np.full(len(X), -1)
+        rng = np.random.default_rng(seed)
+        for c in range(10):
+            start[rng.choice(np.flatnonzero(truth == c), 3, replace=False)] = c
+        for way, wrong in errors.items():
+            y = start.copy()
+            for _ in range(2):
+                clf = ManifoldKNNClassifier().fit(X, y)
+                rows = suggest(clf, 10).rows
+                if way == "random":
+                    rows = rng.choice(np.flatnonzero(y < 0), 10, replace=False)
+                y[rows] = truth[rows]
+            wrong.append((ManifoldKNNClassifier().fit(X, y).transduction_ != truth).mean())
+    assert np.mean(errors["suggested"]) < 0.75 * np.mean(errors["random"])

@@ -1,0 +1,120 @@
+"""Text files: read right, given back byte for byte, and complained about in one line."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import manifoldknn.textfile as module
+from manifoldknn.tables import TableError, format_of, open_table
+
+cell = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+
+
+def opened(tmp_path, content, form="csv", **options):
+    path = tmp_path / f"a.{form}"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return open_table(path, form, **options)
+
+
+def written(table, added):
+    buffer = io.BytesIO()
+    table.write(buffer, added)
+    return buffer.getvalue().decode()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(cell, cell, cell), min_size=1, max_size=12),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 5),
+)
+def test_everything_survives(tmp_path_factory, rows, quoting, end, mark, last, step):
+    """Any text, quoted any way: cells are read as they are and bytes given back as they were."""
+    buffer = io.StringIO()
+    if any("\r" in text or "\n" in text for row in rows for text in row):
+        quoting = csv.QUOTE_ALL  # else the writer leaves line ends open that are not its own
+    writer = csv.writer(buffer, quoting=quoting, lineterminator=end)
+    writer.writerows([("id", "naïve", "x,y"), *rows])
+    text = buffer.getvalue() if last else buffer.getvalue()[: -len(end)]
+    content = (b"\xef\xbb\xbf" if mark else b"") + text.encode()
+    table = opened(tmp_path_factory.mktemp("t"), content, delimiter=",")
+    assert table.names == ["id", "naïve", "x,y"]
+    before = module._CHUNK_ROWS
+    module._CHUNK_ROWS = step
+    try:
+        columns = table.texts(table.names)
+        assert list(zip(*columns.values())) == rows
+        joined = [list(zip(*chunk)) for chunk in table.chunks(table.names)]
+        assert [row for chunk in joined for row in chunk] == rows
+        assert table.n_rows == len(rows)
+        added = np.array([f'p"{i},\r\n' for i in range(len(rows))], dtype=object)
+        out = written(table, {"new,": added})
+    finally:
+        module._CHUNK_ROWS = before
+    body = out.removeprefix("\ufeff")
+    again = list(csv.reader(io.StringIO(body, newline=""), strict=True))
+    assert again[0] == ["id", "naïve", "x,y", "new,"]
+    assert [tuple(r[:3]) for r in again[1:]] == rows
+    assert [r[3] for r in again[1:]] == added.tolist()
+    # Without the appended cells every byte is what it was.
+    for i, value in [(None, '"new,"'), *((i, f'"p""{i},\r\n"') for i in range(len(rows)))]:
+        assert f",{value}" in body, i
+        body = body.replace(f",{value}", "", 1)
+    assert body == text
+
+
+def test_leading_zeros_big_integers_and_newlines(tmp_path):
+    content = (
+        'id,n,text\r\n007,12345678901234567890123,"two\nlines"\r\n\r\n008,1e5,"say ""hi"""\r\n'
+    )
+    out = written(opened(tmp_path, content), {"p": np.array([0.5, 1 / 3])})
+    assert out == content.replace("n,text\r", "n,text,p\r").replace('lines"', 'lines",0.5').replace(
+        'hi"""', 'hi""",0.333333'
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"), [("a;b;c,d", ";"), ("a,b", ","), ("a\tb,c\td", "\t"), ("a|b", "|")]
+)
+def test_delimiter_is_found(tmp_path, header, delimiter):
+    table = opened(tmp_path, f"{header}\n{delimiter.join('12')}" + delimiter * header.count("d"))
+    assert len(table.names) == header.count(delimiter) + 1
+
+
+def test_tsv_and_truth_values(tmp_path):
+    table = opened(tmp_path, "a\tb,c\n1\t2\n", form="tsv")
+    assert table.names == ["a", "b,c"]
+    assert written(table, {"u": np.array([True])}) == "a\tb,c\tu\n1\t2\ttrue\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("a,b\n1,2\n3\n", "line 3 of a.csv has 1 cells and the header has 2"),
+        ("a,b\n1,2,3\n", "line 2 of a.csv has 3 cells"),
+        ("a,b,a\n1,2,3\n", "two columns named 'a'"),
+        ("a,,c\n1,2,3\n", "column 2 of a.csv has no name"),
+        ('a,b\n1,"2\n3,4\n', "cannot be read"),
+        ('a,b\n1,"2"x\n', "cannot be read"),
+        (b"a,b\n1,2\n\xff\xfe,3\n", "not text in UTF-8"),
+    ],
+)
+def test_bad_files_are_named_in_one_line(tmp_path, content, words):
+    with pytest.raises(TableError, match=words) as caught:
+        opened(tmp_path, content).texts([])
+    assert "\n" not in str(caught.value)
+
+
+def test_formats_by_name():
+    assert format_of("x.parquet") == "parquet"
+    assert format_of("a.b/x.FEATHER") == "arrow"
+    assert format_of("x") is None
