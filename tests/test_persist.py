@@ -130,7 +130,7 @@ def test_approximate_search_is_built_again_the_same(tmp_path):
     y[:60] = truth[:60]
     clf = ManifoldKNNClassifier(neighbors="inverted", random_state=3).fit(X, y)
     again = there_and_back(clf, tmp_path)
-    assert isinstance(again._index, InvertedIndex)
+    assert isinstance(again._index.first, InvertedIndex)
     assert_same(clf, again, X[:200] + 0.1)
 
 
