@@ -62,8 +62,7 @@ def plot_decision(
     >>> from matplotlib.figure import Figure
     >>> from manifoldknn import ManifoldKNNClassifier
     >>> from manifoldknn.datasets import make_arch_and_s
-    >>> from manifoldknn.rowids import check_all_walked
-    from manifoldknn.plots import plot_decision
+    >>> from manifoldknn.plots import plot_decision
     >>> X, truth, labeled = make_arch_and_s(random_state=0)
     >>> y = np.full(len(X), -1)
     >>> y[labeled] = truth[labeled]

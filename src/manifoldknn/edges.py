@@ -100,20 +100,21 @@ def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
     """Undirected edges with the rank of each end in the other's list (large if absent)."""
     indices, distances = neighbors.indices, neighbors.distances
     n, k = indices.shape
-    source = np.repeat(np.arange(n, dtype=np.int64), k)
-    target = indices.ravel().astype(np.int64)
-    low, high = np.minimum(source, target), np.maximum(source, target)
+    source, target = np.arange(n, dtype=np.int64)[:, None], indices.astype(np.int64)
     # Pair, side and rank in one integer: sorting integers is far quicker than sorting rows,
-    # and shifting them is far quicker than dividing.
+    # and shifting them is far quicker than dividing. In place, as there are millions.
     for_node, for_rank = n.bit_length(), k.bit_length()
-    packed = low << for_node
-    packed |= high
-    packed <<= 1
-    packed |= source > target
-    packed <<= for_rank
-    packed |= np.tile(np.arange(k), n)
+    pairs = np.minimum(source, target)
+    pairs <<= for_node
+    pairs |= np.maximum(source, target)
+    pairs <<= 1
+    pairs |= source > target
+    del target
+    pairs <<= for_rank
+    pairs |= np.arange(k)
+    packed = pairs.reshape(-1)
     packed.sort()
-    rank = packed & ((1 << for_rank) - 1)
+    rank = (packed & ((1 << for_rank) - 1)).astype(np.int32)
     packed >>= for_rank
     side = (packed & 1).astype(bool)
     packed >>= 1
@@ -121,8 +122,9 @@ def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
     first[1:] = packed[1:] != packed[:-1]
     edge = np.cumsum(first) - 1
     pair = packed[first]
+    del pairs, packed
     low, high = pair >> for_node, pair & ((1 << for_node) - 1)
-    rank_low = np.full(len(low), _ABSENT)
+    rank_low = np.full(len(low), _ABSENT, dtype=np.int32)
     rank_high = rank_low.copy()
     rank_low[edge[~side]] = rank[~side]
     rank_high[edge[side]] = rank[side]

@@ -31,7 +31,7 @@ from manifoldknn.walk import (
 )
 
 _BLOCK = 32  # label columns at a time: two cache lines of single-precision numbers per row
-_BLOCK_ENTRIES = 1 << 22  # but not more than this in a block, where rows are many
+_BLOCK_ENTRIES = 1 << 21  # but not more than this in a block, where rows are many
 _ROWS_AT_ONCE = 1 << 14  # for sorting
 _FACTOR_BLOCK = 512  # with a factorisation on one scale, where columns are cheap
 _FACTOR_ENTRIES = 1 << 23  # but not more than this in a block
@@ -186,9 +186,9 @@ def block_width(n_samples: int) -> int:
     Returns
     -------
     int
-        32, and fewer beyond 130,000 rows, so that blocks stay below 32 MB; at least 4.
+        32, and fewer beyond 65,000 rows, so that blocks stay below 16 MB; at least 8.
     """
-    return int(np.clip(_BLOCK_ENTRIES // n_samples, 4, _BLOCK))
+    return int(np.clip(_BLOCK_ENTRIES // n_samples, 8, _BLOCK))
 
 
 def nearest_labeled(
