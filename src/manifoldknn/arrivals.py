@@ -12,6 +12,8 @@ from manifoldknn.growing import GrowingArray
 from manifoldknn.reconstruct import Reconstruction, combined
 from manifoldknn.voters import NearestLabeled
 
+UNKNOWN = -1
+
 
 @dataclass(frozen=True)
 class Arrivals:
@@ -32,7 +34,7 @@ class Arrivals:
     residuals, spacings : GrowingArray
         What the combination leaves of it, and the distance to its nearest row.
     off_manifold : GrowingArray
-        Whether that was too much.
+        Whether that was too much: 1 or 0, or `UNKNOWN` if nobody has asked yet.
     """
 
     n_walked: int
@@ -72,7 +74,7 @@ class Arrivals:
             np.empty((0, width)),
             np.empty(0),
             np.empty(0),
-            np.empty(0, dtype=np.bool_),
+            np.empty(0, dtype=np.int8),
         ]
         return cls(len(shares), *map(GrowingArray, table + nobody))
 
@@ -81,7 +83,7 @@ class Arrivals:
         made: Reconstruction,
         nearest: NearestLabeled,
         shares: NDArray[np.float64],
-        off_manifold: NDArray[np.bool_],
+        off_manifold: NDArray[np.int8],
     ) -> Arrivals:
         """Return the state with more rows.
 
@@ -93,8 +95,8 @@ class Arrivals:
             Their voters.
         shares : ndarray
             Their votes.
-        off_manifold : ndarray of bool
-            Those far from everything.
+        off_manifold : ndarray of int8
+            Whether they are far from everything: 1, 0 or `UNKNOWN`.
 
         Returns
         -------

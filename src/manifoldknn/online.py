@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldknn.arrivals import Arrivals
+from manifoldknn.arrivals import UNKNOWN, Arrivals
 from manifoldknn.engines import automatic_engine, open_index
 from manifoldknn.graph import candidate_count
-from manifoldknn.growing import GrowingIndex
+from manifoldknn.growing import GrowingArray, GrowingIndex
 from manifoldknn.labels import EncodedLabels, encode_further, encode_labels
 from manifoldknn.neighbors import ExactIndex, Neighbors
 from manifoldknn.parameters import check_parameters
@@ -270,7 +270,7 @@ class OnlineMixin(QualityMixin):
         n_voters = len(self._walk.voter_classes)
         nearest = combined(made.z, made.indices, self._walk.nearest, n_voters=n_voters)
         shares, codes, unreached = self._answer(nearest, X)
-        odd = self._oddities(made) > self._limit()
+        odd = np.full(len(codes), UNKNOWN, dtype=np.int8)  # dear, so only when somebody asks
         before = self._arrivals
         if before is None:
             before = Arrivals.none(
@@ -291,8 +291,15 @@ class OnlineMixin(QualityMixin):
         arrivals = self._arrivals
         if arrivals is None:
             return False
-        n_odd = int(arrivals.off_manifold.values.sum())
-        return refresh_is_due(arrivals.n_walked, len(arrivals), n_odd)
+        if refresh_is_due(arrivals.n_walked, len(arrivals), 0):
+            return True
+        odd = arrivals.off_manifold.values
+        unknown = np.flatnonzero(odd == UNKNOWN)
+        if unknown.size:
+            odd = odd.copy()
+            odd[unknown] = self._own_oddities(arrivals.n_walked + unknown) > self._limit()
+            self._arrivals = replace(arrivals, off_manifold=GrowingArray(odd))
+        return refresh_is_due(arrivals.n_walked, len(arrivals), int(odd.sum()))
 
     def _relearn(self, labels: EncodedLabels, *, search: bool) -> None:
         check_parameters(self._parameters())

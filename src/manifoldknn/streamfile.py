@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.arrivals import Arrivals
+from manifoldknn.arrivals import UNKNOWN, Arrivals
 from manifoldknn.growing import GrowingArray
 from manifoldknn.neighbors import Neighbors
 from manifoldknn.offmanifold import OwnResiduals
@@ -108,7 +108,8 @@ def _arrivals(classifier: FittedState, arrays: Arrays, n: int, n_walked: int) ->
     # A row leans on rows that came before it, so that they can be combined in order.
     require(bool((near < seen[:, None]).all()), "late rows")
     require(late["off_manifold"].shape == (n_late,), "late rows")
-    require(late["off_manifold"].dtype == np.bool_, "late rows")
+    require(late["off_manifold"].dtype == np.int8, "late rows")
+    require(bool(np.isin(late["off_manifold"], (UNKNOWN, 0, 1)).all()), "late rows")
     for name, shape in (("z", (n_late, width)), ("residuals", (n_late,)), ("spacings", (n_late,))):
         floats(arrays, f"late_{name}", shape)
     nearest = classifier._walk.nearest
