@@ -20,7 +20,7 @@ def random_chunks(rng, nearest, sizes, width):
     for size in sizes:
         n, k = len(state.nearest.weights), min(width, 3)
         z = rng.dirichlet(np.ones(k), size)
-        made = Reconstruction(rng.integers(0, n, (size, k)), z, rng.random(size), rng.random(size))
+        made = Reconstruction(rng.integers(0, n, (size, k)), z, *rng.random((3, size)))
         new = combined(made.z, made.indices, state.nearest)
         state = state.joined_by(made, new, np.ones((size, 1)), rng.random(size) < 0.5)
         chunks.append((made, new))

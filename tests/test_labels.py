@@ -502,3 +502,20 @@ def test_unused_classes_go_with_their_last_label():
     assert isinstance(changed, EncodedLabels)
     with pytest.raises(ValueError, match="no labelled sample"):
         labels.relabeled(np.full(4, -1))
+
+
+def test_further_integers_stay_what_they_are():
+    big = np.array([2**60, 2**60 + 1, 2**60 + 2], dtype=np.uint64)
+    known, codes = encode_further([2**60 + 1, 2**60], encode_labels(big))
+    assert known.classes.tolist() == big.tolist()
+    assert codes.tolist() == [1, 0]
+    small, codes = encode_further(np.array([7, 2], dtype=np.int64), encode_labels(big[:1] * 0 + 2))
+    assert small.classes.tolist() == [2, 7]
+    assert small.classes.dtype.kind in "iu"
+    assert codes.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("label", [1e300, 2.0**60])
+def test_a_float_that_names_no_integer_is_refused(label):
+    with pytest.raises(ValueError, match="too large for a float to name one class"):
+        encode_further([label], encode_labels([1, 2]))

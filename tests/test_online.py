@@ -337,7 +337,6 @@ def test_bad_chunks(arguments, options, message):
         ([120], [0], "from 0 to 119"),
         ([-1], [0], "from 0 to 119"),
         ([0.5], [0], "from 0 to 119"),
-        ([], [], "from 0 to 119"),
         ([1, 1], [0, 1], "twice"),
         ([1, 2], [0], "different lengths, 2 and 1"),
         ([1], ["a"], "another type"),
@@ -437,3 +436,42 @@ def test_verbose_tells_stages_of_a_refresh(capfd):
     capfd.readouterr()
     clf.set_labels([50], [0])
     assert "walk: " in capfd.readouterr().err
+
+
+def test_a_buffer_may_be_used_again():
+    """Whoever streams overwrites the last chunk with the next."""
+    X, y, _ = clouds(n=300)
+    for form in (np.asarray, sparse.csr_array):
+        buffer = form(X[:200]).copy()
+        clf = ManifoldKNNClassifier().partial_fit(buffer, y[:200])
+        late = form(X[200:250]).copy()
+        clf.partial_fit(late, refresh=False)
+        before = clf.predict_proba(form(X))
+        for chunk in (buffer, late):
+            (chunk.data if sparse.issparse(chunk) else chunk)[:] = 7.0
+        np.testing.assert_array_equal(clf.predict_proba(form(X)), before)
+
+
+def test_no_labels_to_set_change_nothing():
+    X, y, _ = clouds(n=100)
+    clf = ManifoldKNNClassifier().fit(X, y)
+    graph = clf._graph
+    assert clf.set_labels([], []) is clf
+    assert clf.set_labels(np.zeros(100, dtype=bool), 1)._graph is graph
+
+
+def test_another_search_is_opened_on_refresh():
+    X, y, _ = clouds(n=300)
+    clf = ManifoldKNNClassifier(neighbors="exact").fit(X, y)
+    clf.set_params(neighbors="inverted").refresh()
+    assert isinstance(clf._index.first, InvertedIndex)
+
+
+def test_the_error_of_weights_does_not_depend_on_how_many_vote():
+    X, y, _ = clouds(n=200)
+    few = ManifoldKNNClassifier(n_neighbors=1).fit(X, y)
+    everyone = ManifoldKNNClassifier(n_neighbors=1000).fit(X, y)
+    assert everyone._walk.by_class
+    np.testing.assert_allclose(
+        few.reconstruction_error().weights, everyone.reconstruction_error().weights, rtol=1e-2
+    )

@@ -31,8 +31,9 @@ class Arrivals:
         For every arrival, how many rows the model had when its chunk came.
     indices, z : GrowingArray
         The rows that an arrival is combined of, and its convex weights.
-    residuals, spacings : GrowingArray
-        What the combination leaves of it, and the distance to its nearest row.
+    residuals, spacings, gaps : GrowingArray
+        What the combination leaves of it, and the distance to its nearest row, and to the
+        nearest that is not equal.
     off_manifold : GrowingArray
         Whether that was too much: 1 or 0, or `UNKNOWN` if nobody has asked yet.
     """
@@ -47,6 +48,7 @@ class Arrivals:
     z: GrowingArray
     residuals: GrowingArray
     spacings: GrowingArray
+    gaps: GrowingArray
     off_manifold: GrowingArray
 
     @classmethod
@@ -72,6 +74,7 @@ class Arrivals:
             np.empty(0, dtype=np.intp),
             np.empty((0, width), dtype=np.intp),
             np.empty((0, width)),
+            np.empty(0),
             np.empty(0),
             np.empty(0),
             np.empty(0, dtype=np.int8),
@@ -120,6 +123,7 @@ class Arrivals:
             self.z.appended(z),
             self.residuals.appended(made.residuals),
             self.spacings.appended(made.spacings),
+            self.gaps.appended(made.gaps),
             self.off_manifold.appended(off_manifold),
         )
 

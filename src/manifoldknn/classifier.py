@@ -215,6 +215,8 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         check_parameters(self.get_params(deep=False))
         self._row_index = X.index if hasattr(X, "iloc") else None
         X = check_samples(self, X, y)
+        if in_stream:
+            X = X.copy()  # who streams uses one buffer again and again
         check_metric(self.metric, is_sparse=not isinstance(X, np.ndarray))
         labels = encode_labels(y, unlabeled=self.unlabeled)
         stages = Stages(None if in_stream else self, 4, X, y)
@@ -272,7 +274,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             self.labeled_indices_ = labels.labeled
             self._index, self._lists, self._edges = found.index, neighbors, edges
             self._lists_as_new = found.as_new
-            self._settings = (self.graph, self.graph_neighbors, self.metric)
+            self._settings = self._list_settings()
             self._graph = graph
             self._walk = self._walk_from_labels()
             self._arrivals, self._own = None, OwnResiduals(X.shape[0])
@@ -378,11 +380,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             unreached.
         """
         check_is_fitted(self)
-        nearest = self._walk.nearest
-        if self._walk.by_class:  # the fit needed only sums over classes
-            nearest = self._walk_from_labels(by_class=False).nearest
-            if self._arrivals is not None:
-                nearest = self._arrivals.replayed(nearest)
+        nearest = self._nearest_by_label()
         if X is not None:
             nearest = self._reconstructed(self._new_rows(X), nearest)
         k = min(self.n_neighbors, len(self.labeled_indices_))

@@ -165,7 +165,7 @@ class GrowingIndex(NeighborIndex):
         grown.__dict__ = dict(self.__dict__)
         if sparse.issparse(rows):
             stacked = rows if self.late is None else sparse.vstack([self.late, rows])
-            grown._late_sparse = sparse.csr_array(stacked)
+            grown._late_sparse = sparse.csr_array(stacked, copy=self.late is None)
             return grown
         if self._euclidean and grown._center is None:
             grown._center = self.first.X[:_FEW_LATE_ROWS].mean(axis=0, dtype=np.float64)

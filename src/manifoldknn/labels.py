@@ -174,12 +174,34 @@ def encode_further(
         )
     if labels.dtype.kind == "O":
         labels = _native(labels)
-    if known.classes.dtype.kind in "iu" and labels.dtype.kind == "f":
-        labels = labels.astype(np.int64)  # whole numbers that missing values had made floats
-    classes = np.unique(np.concatenate([known.classes, labels]))
+    before_values, labels = _alike(known.classes, labels)
+    classes = np.unique(np.concatenate([before_values, labels]))
     codes[np.flatnonzero(~missing)[~skipped]] = np.searchsorted(classes, labels)
-    place = np.append(np.searchsorted(classes, known.classes), -1)  # the index -1 finds the last
+    place = np.append(np.searchsorted(classes, before_values), -1)  # the index -1 finds the last
     return EncodedLabels(classes, place[known.codes].astype(np.intp), known.marker), codes
+
+
+def _alike(known: Array, labels: Array) -> tuple[Array, Array]:
+    """Return two arrays of labels in types that can be joined without changing a number."""
+    if known.dtype.kind not in "iu" or labels.dtype.kind not in "iuf":
+        return known, labels
+    # Through Python's integers: joined by NumPy, int64 and uint64 become floats.
+    numbers = [int(label) for label in labels.tolist()]
+    smallest, largest = min(numbers), max(numbers)
+    if labels.dtype.kind == "f" and max(abs(smallest), abs(largest)) > 2**53:
+        raise ValueError(
+            f"y holds the number {labels[np.argmax(np.abs(labels))]!r}, too large for a float to "
+            "name one class: pass integers."
+        )
+    smallest, largest = min(smallest, int(known.min())), max(largest, int(known.max()))
+    for dtype in (known.dtype, np.dtype(np.int64), np.dtype(np.uint64)):
+        limits = np.iinfo(dtype)
+        if limits.min <= smallest and largest <= limits.max:
+            return known.astype(dtype), np.array(numbers, dtype=dtype)
+    raise ValueError(
+        f"labels from {smallest} to {largest} fit no integer type together: name the classes "
+        "otherwise."
+    )
 
 
 def _read(y: Any) -> tuple[Array, Mask, Any]:

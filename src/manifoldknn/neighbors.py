@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn import config_context
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
@@ -32,6 +33,8 @@ _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute f
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
+_WORKING_MB = 64  # for blocks of distances in scikit-learn
+_BLOCK_VALUES = 1 << 22
 _PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
 _SMALL_VALUES = 100_000  # samples among which products find few rows' neighbours before trees do
 _FEW_ROWS = 32  # up to here, the library's preparations cost more than the search itself
@@ -206,9 +209,9 @@ class ExactIndex(NeighborIndex):
         n = self.n_samples
         candidates = min(n_neighbors + 1 + SPARE, n)
         indices, distances = self._measured(self.X, candidates)
-        # With many duplicates a row may miss itself; then its last candidate goes instead.
-        distances[indices == np.arange(n)[:, None]] = np.inf
-        return Neighbors(*sorted_neighbors(indices, distances, n_neighbors))
+        itself = np.arange(n)
+        distances[indices == itself[:, None]] = np.inf
+        return self._settled(self.X, indices, distances, n_neighbors, itself)
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         """Return the nearest samples of new rows.
@@ -230,12 +233,55 @@ class ExactIndex(NeighborIndex):
             found = candidates_by_products(Q - self._center, *self._centered, n_neighbors)
             return nearest_euclidean(Q, self.X, found, n_neighbors)
         candidates = min(n_neighbors + SPARE, self.n_samples)
-        return Neighbors(*sorted_neighbors(*self._measured(Q, candidates), n_neighbors))
+        return self._settled(Q, *self._measured(Q, candidates), n_neighbors)
+
+    def _settled(
+        self,
+        Q: Any,
+        indices: NDArray[np.intp],
+        distances: NDArray[np.float64],
+        n_neighbors: int,
+        itself: NDArray[np.intp] | None = None,
+    ) -> Neighbors:
+        """Return the nearest by distance and then index, whoever was among the candidates.
+
+        Where the last that counts is as far as the last candidate, others may be as far
+        and have a smaller number: for those rows, all samples are looked at.
+        """
+        found = Neighbors(*sorted_neighbors(indices, distances, n_neighbors))
+        if indices.shape[1] == self.n_samples:
+            return found
+        farthest = np.where(np.isinf(distances), -np.inf, distances).max(axis=1)
+        tied = np.flatnonzero(found.distances[:, -1] >= farthest)
+        step = max(1, _BLOCK_VALUES // self.n_samples)
+        for start in range(0, len(tied), step):
+            rows = tied[start : start + step]
+            near, away = self._everyone(Q[rows], n_neighbors + (itself is not None))
+            if itself is not None:
+                away[near == itself[rows, None]] = np.inf
+            found.indices[rows], found.distances[rows] = sorted_neighbors(near, away, n_neighbors)
+        return found
+
+    def _everyone(self, Q: Any, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return all samples that may be among the nearest, and their distances."""
+        if self._centered is not None:
+            near = candidates_by_products(Q - self._center, *self._centered, count)
+            rows = np.repeat(np.arange(len(near)), near.shape[1])
+            away = euclidean_pairs(Q, self.X, rows, near.ravel()).reshape(near.shape)
+            away[:, 1:][near[:, 1:] == near[:, :-1]] = np.inf  # the last is repeated
+            return near, away
+        near = np.tile(np.arange(self.n_samples), (Q.shape[0], 1))
+        if self._euclidean:
+            rows = np.repeat(np.arange(len(near)), near.shape[1])
+            return near, euclidean_pairs(Q, self.X, rows, near.ravel()).reshape(near.shape)
+        away = np.asarray(pairwise_distances(Q, self.X, metric=self.metric), dtype=np.float64)
+        return near, away
 
     def _measured(self, Q: Any, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Candidates with their distances, measured pair by pair if Euclidean."""
         moved = Q if self._center is None else Q - self._center
-        distances, indices = self._search.kneighbors(moved, n_neighbors=count)
+        with config_context(working_memory=_WORKING_MB):
+            distances, indices = self._search.kneighbors(moved, n_neighbors=count)
         if self._euclidean:
             rows = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
             distances = euclidean_pairs(Q, self.X, rows, indices.ravel()).reshape(indices.shape)

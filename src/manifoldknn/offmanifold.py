@@ -8,10 +8,10 @@ neighbours, themselves excluded:
     oddity(x) = max( r / (r̄ + s̄), s / 2s̄ ),
 
 r̄ the root mean square of the neighbours' residuals, s the distance from x to its
-nearest sample and s̄ the mean of the neighbours' s: where neighbours surround each
-other r̄ is 0, and s̄ still tells the scale; where they surround x from afar, as a
-ring does its centre, r is 0, and s tells. What is too odd is read off the samples
-themselves.
+nearest sample and s̄ the mean of the neighbours' distances to their nearest sample
+that is not equal: where neighbours surround each other r̄ is 0, and s̄ still tells the
+scale; where they surround x from afar, as a ring does its centre, r is 0, and s tells.
+A row that repeats a sample is not odd. What is too odd is read off the samples themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from manifoldknn.reconstruct import Reconstruction, row_chunks
 from manifoldknn.voters import NearestLabeled
 
 _CHECKED_ROWS = 512  # of the model, whose oddities tell what is usual
-_USUAL = 0.99  # share of them that is not to be flagged
+_USUAL = 0.99  # share of them that is not to be flagged,
+_MOST_USUAL = 0.9, 2.0  # unless that is beyond twice what this share of them is
 _LEAST_LIMIT = 0.5
 
 
@@ -44,7 +45,7 @@ class OwnResiduals:
     """
 
     def __init__(self, n_samples: int) -> None:
-        self._values = np.full((n_samples, 2), np.nan)
+        self._values = np.full((n_samples, 3), np.nan)
         self.limit: float | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -55,7 +56,7 @@ class OwnResiduals:
         rows: NDArray[np.intp],
         reconstructed: Callable[[NDArray[np.intp]], Reconstruction],
     ) -> NDArray[np.float64]:
-        """Return residuals and spacings of some samples.
+        """Return residuals, spacings and gaps of some samples.
 
         Parameters
         ----------
@@ -66,18 +67,22 @@ class OwnResiduals:
 
         Returns
         -------
-        ndarray of shape (len(rows), 2)
-            Residuals and spacings.
+        ndarray of shape (len(rows), 3)
+            Residuals, spacings and gaps.
         """
         new = np.unique(rows[np.isnan(self._values[rows, 0])])
         if new.size:
             made = reconstructed(new)
-            self._values[new] = np.stack([made.residuals, made.spacings], axis=1)
+            self._values[new] = np.stack([made.residuals, made.spacings, made.gaps], axis=1)
         return self._values[rows]
 
 
 def oddities(
-    residuals: NDArray[np.float64], spacings: NDArray[np.float64], own: NDArray[np.float64]
+    residuals: NDArray[np.float64],
+    spacings: NDArray[np.float64],
+    own: NDArray[np.float64],
+    *,
+    typical: float = 1.0,
 ) -> NDArray[np.float64]:
     """Compare residuals and spacings with those of the neighbours.
 
@@ -85,8 +90,10 @@ def oddities(
     ----------
     residuals, spacings : ndarray of shape (n_queries,)
         Of the rows.
-    own : ndarray of shape (n_queries, n_neighbors, 2)
-        Residuals and spacings of their neighbours.
+    own : ndarray of shape (n_queries, n_neighbors, 3)
+        Residuals, spacings and gaps of their neighbours.
+    typical : float, default=1.0
+        Positive; a gap, where no neighbour has another that is not equal to it.
 
     Returns
     -------
@@ -97,19 +104,15 @@ def oddities(
     --------
     >>> import numpy as np
     >>> from manifoldknn.offmanifold import oddities
-    >>> oddities(np.array([2.0, 0.0]), np.array([2.0, 6.0]), np.full((2, 5, 2), 1.0))
+    >>> oddities(np.array([2.0, 0.0]), np.array([2.0, 6.0]), np.full((2, 5, 3), 1.0))
     array([1., 3.])
     """
-    usual = own[..., 1].mean(axis=1)
+    gaps = own[..., 2]
+    known = (gaps > 0).sum(axis=1)
+    usual = np.where(known > 0, gaps.sum(axis=1) / np.maximum(known, 1), typical)
     both = np.sqrt(np.square(own[..., 0]).mean(axis=1)) + usual
-    return np.maximum(_shares(residuals, both), 0.5 * _shares(spacings, usual))
-
-
-def _shares(sizes: NDArray[np.float64], usual: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide; beside what is usually 0, anything else is infinite."""
-    beyond = np.where(sizes > 0, np.inf, 0.0)
     with np.errstate(over="ignore"):
-        return np.divide(sizes, usual, out=beyond, where=usual > 0)
+        return np.maximum(residuals / both, 0.5 * spacings / usual)
 
 
 def usual_limit(of_samples: NDArray[np.float64]) -> float:
@@ -118,14 +121,21 @@ def usual_limit(of_samples: NDArray[np.float64]) -> float:
     Parameters
     ----------
     of_samples : ndarray
-        Oddities of samples, which are on it.
+        Oddities of samples, most of which are on it.
 
     Returns
     -------
     float
-        Exceeded by 1 % of them, and not below ½.
+        Exceeded by 1 % of them, but not beyond twice what 10 % of them exceed (a few
+        samples may be outliers themselves), and not below ½.
     """
-    return max(_LEAST_LIMIT, float(np.quantile(of_samples, _USUAL, method="higher")))
+    finite = of_samples[np.isfinite(of_samples)]
+    if not finite.size:
+        return _LEAST_LIMIT
+    share, times = _MOST_USUAL
+    nearly_all = float(np.quantile(finite, _USUAL, method="higher"))
+    most = times * float(np.quantile(finite, share, method="lower"))
+    return max(_LEAST_LIMIT, min(nearly_all, most))
 
 
 def checked_rows(n_samples: int) -> NDArray[np.intp]:

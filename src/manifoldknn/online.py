@@ -179,6 +179,8 @@ class OnlineMixin(QualityMixin):
                 f"indices and y have different lengths, {len(rows)} and {len(codes)}: pass one "
                 "label per row, or a single one for all."
             )
+        if not len(rows):
+            return self
         joint = known.codes.copy()
         joint[rows] = codes
         with self._all_or_nothing(), spoken(self.verbose):
@@ -255,7 +257,9 @@ class OnlineMixin(QualityMixin):
         rows = np.atleast_1d(np.asarray(indices))
         if rows.dtype == np.bool_ and rows.shape == (n,):
             return np.flatnonzero(rows)
-        whole = rows.ndim == 1 and rows.dtype.kind in "iu" and len(rows) > 0
+        if rows.shape == (0,):
+            return np.empty(0, dtype=np.intp)
+        whole = rows.ndim == 1 and rows.dtype.kind in "iu"
         if not whole or ((rows < 0) | (rows >= n)).any():
             raise ValueError(
                 f"indices must hold row numbers from 0 to {n - 1}, or be a mask of all {n} rows."
@@ -334,7 +338,7 @@ class OnlineMixin(QualityMixin):
 
     def _settings_changed(self) -> bool:
         """Tell whether parameters that neighbours and edges follow from are others now."""
-        return self._settings != (self.graph, self.graph_neighbors, self.metric)
+        return self._settings != self._list_settings()
 
     def _lists_were_brought(self) -> bool:
         return not isinstance(self.neighbors, str) and not hasattr(self.neighbors, "kneighbors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from copy import copy
 from typing import Any
 
@@ -25,6 +26,7 @@ from manifoldknn.reconstruct import (
     reconstruction,
     row_chunks,
 )
+from manifoldknn.voters import LabelWalk, NearestLabeled
 
 
 class QualityMixin(AnsweringMixin):
@@ -35,13 +37,14 @@ class QualityMixin(AnsweringMixin):
 
         The score is -max(r / (r̄ + s̄), s / 2s̄): r the residual of the row's reconstruction,
         s its distance to the nearest sample, r̄ the root mean square of its neighbours'
-        residuals, s̄ the mean of their distances to their nearest samples. It is 0 for a
+        residuals, s̄ the mean of their distances to their nearest samples that differ. It is 0 for a
         row that repeats one of the model and some -0.5 for one as odd as its neighbours are.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_queries, n_features), optional
-            New rows; without it the rows of the model, each judged without itself.
+            New rows; without it the rows of the model, each judged without itself and its
+            copies.
 
         Returns
         -------
@@ -103,8 +106,8 @@ class QualityMixin(AnsweringMixin):
         """
         check_is_fitted(self)
         walked = self._graph.n_samples
-        n_voters = len(self._walk.voter_classes)
-        known = self._walk.nearest
+        n_voters = len(self.labeled_indices_)
+        known = self._nearest_by_label()
         if X is None:
             chosen = np.arange(walked)
             made, X = self._own_reconstruction(chosen), self._index.rows(chosen)
@@ -114,7 +117,7 @@ class QualityMixin(AnsweringMixin):
             made = self._made(X)
             grown: Any = copy(self)
             grown.partial_fit(X, refresh=True)
-            truth = grown._walk.nearest.rows(slice(self._index.n_samples, None))
+            truth = grown._nearest_by_label().rows(slice(self._index.n_samples, None))
         rebuilt = combined(made.z, made.indices, known, n_voters=n_voters)
         size = 0.0
         for part in row_chunks(X.shape[0], X.shape[1]):
@@ -126,34 +129,58 @@ class QualityMixin(AnsweringMixin):
             residuals=made.residuals,
         )
 
+    def _nearest_by_label(self) -> NearestLabeled:
+        """Return the voters of every row, labelled samples also where classes voted whole."""
+        if not self._walk.by_class:
+            return self._walk.nearest
+        nearest = self._walk_from_labels(by_class=False).nearest
+        return nearest if self._arrivals is None else self._arrivals.replayed(nearest)
+
+    @abstractmethod
+    def _walk_from_labels(self, by_class: bool | None = None) -> LabelWalk:
+        """Walk over the graph."""
+
     def _made(self, X: Any) -> Reconstruction:
         """Reconstruct new rows."""
         width = min(self.graph_neighbors, self._index.n_samples)
         return reconstruction(X, self._index, n_neighbors=width)
 
     def _own_reconstruction(self, rows: NDArray[np.intp]) -> Reconstruction:
-        """Reconstruct rows that the graph has from their neighbours in it."""
+        """Reconstruct rows that the graph has from neighbours in it that differ from them."""
         width = min(self.graph_neighbors, self._lists.indices.shape[1])
-        found = Neighbors(
-            self._lists.indices[rows, :width].astype(np.intp), self._lists.distances[rows, :width]
-        )
+        near, away = self._lists.indices[rows].astype(np.intp), self._lists.distances[rows]
+        copies = np.flatnonzero(away[:, 0] == 0)
+        if copies.size:  # to the end of the list with them
+            order = np.argsort(away[copies] == 0, axis=1, kind="stable")
+            near[copies] = np.take_along_axis(near[copies], order, axis=1)
+            away[copies] = np.take_along_axis(away[copies], order, axis=1)
+        found = Neighbors(near[:, :width], away[:, :width])
         return reconstruction(self._index.rows(rows), self._index, n_neighbors=width, found=found)
 
     def _own_values(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return residuals and spacings of rows of the model, judged without themselves."""
+        """Return residuals, spacings and gaps of rows of the model, without themselves."""
         walked = self._graph.n_samples
         flat = rows.ravel()
         late = flat >= walked
-        out = np.empty((len(flat), 2))
+        out = np.empty((len(flat), 3))
         out[~late] = self._own.of(flat[~late], self._own_reconstruction)
         if late.any():
             assert self._arrivals is not None
             out[late, 0] = self._arrivals.residuals.values[flat[late] - walked]
             out[late, 1] = self._arrivals.spacings.values[flat[late] - walked]
-        return out.reshape(*rows.shape, 2)
+            out[late, 2] = self._arrivals.gaps.values[flat[late] - walked]
+        return out.reshape(*rows.shape, 3)
 
     def _oddities(self, made: Reconstruction) -> NDArray[np.float64]:
-        return oddities(made.residuals, made.spacings, self._own_values(made.indices))
+        return self._odd(made.residuals, made.spacings, made.indices)
+
+    def _odd(
+        self,
+        residuals: NDArray[np.float64],
+        spacings: NDArray[np.float64],
+        near: NDArray[np.intp],
+    ) -> NDArray[np.float64]:
+        return oddities(residuals, spacings, self._own_values(near), typical=self.sigma_)
 
     def _limit(self) -> float:
         """Return the oddity beyond which a row is off the manifold."""
@@ -163,15 +190,15 @@ class QualityMixin(AnsweringMixin):
         return self._own.limit
 
     def _own_oddities(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the oddities of rows of the model, judged without themselves."""
+        """Return the oddities of rows of the model, without themselves and their copies."""
         walked = self._graph.n_samples
         late = rows >= walked
         width = min(self.graph_neighbors, self._lists.indices.shape[1])
         own, odd = self._own_values(rows), np.empty(len(rows))
         near = self._lists.indices[rows[~late], :width].astype(np.intp)
-        odd[~late] = oddities(own[~late, 0], own[~late, 1], self._own_values(near))
+        odd[~late] = self._odd(own[~late, 0], own[~late, 1], near)
         if late.any():
             assert self._arrivals is not None
             near = self._arrivals.indices.values[rows[late] - walked]
-            odd[late] = oddities(own[late, 0], own[late, 1], self._own_values(near))
+            odd[late] = self._odd(own[late, 0], own[late, 1], near)
         return odd

@@ -40,12 +40,15 @@ class Reconstruction:
         ‖x - Σ z_i x_i‖, the distance that is left.
     spacings : ndarray of shape (n_queries,)
         ‖x - x_1‖, the distance to the nearest sample.
+    gaps : ndarray of shape (n_queries,)
+        The same to the nearest that is not equal; 0 if all of them are.
     """
 
     indices: NDArray[np.intp]
     z: NDArray[np.float64]
     residuals: NDArray[np.float64]
     spacings: NDArray[np.float64]
+    gaps: NDArray[np.float64]
 
 
 def row_chunks(n_rows: int, *values_per_row: int) -> Iterator[slice]:
@@ -97,7 +100,7 @@ def reconstruction(
     """
     indices = (index.query(Q, n_neighbors) if found is None else found).indices
     z, residuals = np.empty(indices.shape), np.empty(len(indices))
-    spacings = np.empty(len(indices))
+    spacings, gaps = np.empty(len(indices)), np.empty(len(indices))
     step = max(1, _CHUNK_BYTES // (8 * max(1, indices.shape[1] * Q.shape[1])))
     for start in range(0, len(indices), step):
         part = slice(start, start + step)
@@ -108,7 +111,14 @@ def reconstruction(
         z[part] = simplex_weights(rows, neighbors)
         residuals[part] = row_norms(np.matmul(z[part, None, :], neighbors)[:, 0, :] - rows)
         spacings[part] = row_norms(neighbors[:, 0, :] - rows)
-    return Reconstruction(indices, z, residuals, spacings)
+        gaps[part] = spacings[part]
+        repeated = np.flatnonzero(spacings[part] == 0)
+        if repeated.size:
+            away = neighbors[repeated] - rows[repeated, None, :]
+            lengths = row_norms(away.reshape(-1, rows.shape[1])).reshape(len(repeated), -1)
+            nearest = np.where(lengths > 0, lengths, np.inf).min(axis=1)
+            gaps[start + repeated] = np.where(np.isinf(nearest), 0.0, nearest)
+    return Reconstruction(indices, z, residuals, spacings, gaps)
 
 
 def reconstructed_weights(

@@ -42,6 +42,7 @@ class FittedState:
     labeled_indices_: NDArray[np.intp]
     unreached_: NDArray[np.bool_]
     n_walked_: int
+    sigma_: float
 
     _index: GrowingIndex  # search over all rows
     _labels: EncodedLabels  # of all rows
@@ -54,6 +55,11 @@ class FittedState:
     _class_factors: NDArray[np.float64]
     _arrivals: Arrivals | None  # rows taken in since the walk
     _own: OwnResiduals  # of the rows that the graph has
+
+    def _list_settings(self) -> tuple[Any, ...]:
+        """Return the parameters that neighbour lists and linked pairs follow from."""
+        search = self.neighbors if isinstance(self.neighbors, str) else "brought"
+        return self.graph, self.graph_neighbors, self.metric, search
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

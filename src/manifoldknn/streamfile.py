@@ -22,7 +22,7 @@ __all__ = ["Arrays", "floats", "plain_stream", "put_stream", "require", "restore
 
 Arrays = dict[str, NDArray[Any]]
 
-_OF_ARRIVALS = ("seen", "indices", "z", "residuals", "spacings", "off_manifold")
+_OF_ARRIVALS = ("seen", "indices", "z", "residuals", "spacings", "gaps", "off_manifold")
 
 
 def put_stream(classifier: FittedState) -> Arrays:
@@ -59,8 +59,7 @@ def plain_stream(classifier: FittedState) -> dict[str, Any]:
         "n_first": int(classifier._index.first.n_samples),
         "lists_as_new": bool(classifier._lists_as_new),
         # What lists and pairs follow from; None if parameters were changed since.
-        "settings_hold": classifier._settings
-        == (classifier.graph, classifier.graph_neighbors, classifier.metric),
+        "settings_hold": classifier._settings == classifier._list_settings(),
     }
 
 
@@ -89,8 +88,7 @@ def restore_stream(classifier: FittedState, arrays: Arrays, data: dict[str, Any]
     for name in ("lists_as_new", "settings_hold"):
         require(type(data[name]) is bool, name)
     classifier._lists_as_new = data["lists_as_new"]
-    settings = classifier.graph, classifier.graph_neighbors, classifier.metric
-    classifier._settings = settings if data["settings_hold"] else ()
+    classifier._settings = classifier._list_settings() if data["settings_hold"] else ()
     classifier.n_walked_ = n_walked
     classifier._own = OwnResiduals(n_walked)
     classifier._arrivals = _arrivals(classifier, arrays, n, n_walked)
@@ -110,8 +108,9 @@ def _arrivals(classifier: FittedState, arrays: Arrays, n: int, n_walked: int) ->
     require(late["off_manifold"].shape == (n_late,), "late rows")
     require(late["off_manifold"].dtype == np.int8, "late rows")
     require(bool(np.isin(late["off_manifold"], (UNKNOWN, 0, 1)).all()), "late rows")
-    for name, shape in (("z", (n_late, width)), ("residuals", (n_late,)), ("spacings", (n_late,))):
-        floats(arrays, f"late_{name}", shape)
+    floats(arrays, "late_z", (n_late, width))
+    for name in ("residuals", "spacings", "gaps"):
+        floats(arrays, f"late_{name}", (n_late,))
     nearest = classifier._walk.nearest
     table: dict[str, NDArray[Any]] = {
         "weights": nearest.weights,
