@@ -128,6 +128,8 @@ class OnlineMixin(QualityMixin):
         m unlabelled rows cost what predicting them does, plus one copy of the vectors with
         a number per row. Labels cost a walk from all labelled samples, and for an exact
         search O(n·m·d) for the neighbours of m rows that came since the last one.
+        Parameters changed by ``set_params`` take effect with the next walk. As with other
+        estimators, other threads should not predict while the model is being changed.
         """
         if not (isinstance(refresh, bool | np.bool_) or (refresh == "auto")):
             raise ValueError(f"refresh={refresh!r} must be 'auto', True or False.")
@@ -195,7 +197,8 @@ class OnlineMixin(QualityMixin):
         self : ManifoldKNNClassifier
             What `fit` on all rows and labels, in the order of arrival, would give: the same
             weights with an exact neighbour search, whatever the chunks were; with an
-            approximate search also that of `fit`, which looks at rows in their order.
+            approximate search also that of `fit`, which looks at rows in their order. (Of
+            neighbours that are equally far, those that came first count, here and in `fit`.)
 
         Notes
         -----
