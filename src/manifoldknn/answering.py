@@ -33,6 +33,7 @@ class AnsweringMixin(FittedState):
             self._walk.nearest if known is None else known,
             n_neighbors=min(self.graph_neighbors, self._index.n_samples),
             n_voters=len(self._walk.voter_classes) if known is None else None,
+            n_jobs=self.n_jobs,
         )
 
     def _predicted(

@@ -26,9 +26,9 @@ from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
 from manifoldknn.reduction import ReducedGraph
 from manifoldknn.rowids import check_all_walked
+from manifoldknn.threads import in_threads
 from manifoldknn.tree import tree_edges
 from manifoldknn.vote import class_shares, normalized, winners
-from manifoldknn.voters import _in_threads
 from manifoldknn.walk import log_label_weights, prepared_graph
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class RebuiltGraph:
             found = log_label_weights(ready, block, clf.alpha, tol=tol, max_iter=clf.max_iter)
             return found.log_values[voters].T
 
-        return np.concatenate(list(_in_threads(solve, blocks, clf.n_jobs)))
+        return np.concatenate(list(in_threads(solve, blocks, clf.n_jobs)))
 
     def answers(self, hidden: NDArray[np.intp], shares: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the winning classes; unreached rows as `on_unreached` has it."""

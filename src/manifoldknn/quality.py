@@ -143,7 +143,7 @@ class QualityMixin(AnsweringMixin):
     def _made(self, X: Any) -> Reconstruction:
         """Reconstruct new rows."""
         width = min(self.graph_neighbors, self._index.n_samples)
-        return reconstruction(X, self._index, n_neighbors=width)
+        return reconstruction(X, self._index, n_neighbors=width, n_jobs=self.n_jobs)
 
     def _own_reconstruction(self, rows: NDArray[np.intp]) -> Reconstruction:
         """Reconstruct rows that the graph has from neighbours in it that differ from them."""
@@ -155,7 +155,9 @@ class QualityMixin(AnsweringMixin):
             near[copies] = np.take_along_axis(near[copies], order, axis=1)
             away[copies] = np.take_along_axis(away[copies], order, axis=1)
         found = Neighbors(near[:, :width], away[:, :width])
-        return reconstruction(self._index.rows(rows), self._index, n_neighbors=width, found=found)
+        return reconstruction(
+            self._index.rows(rows), self._index, n_neighbors=width, found=found, n_jobs=self.n_jobs
+        )
 
     def _own_values(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return residuals, spacings and gaps of rows of the model, without themselves."""

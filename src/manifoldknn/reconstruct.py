@@ -8,6 +8,7 @@ sample and so gets exactly its weights.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,11 @@ from sklearn.preprocessing import normalize
 
 from manifoldknn.neighbors import NeighborIndex, Neighbors, row_norms
 from manifoldknn.simplex import simplex_weights
+from manifoldknn.threads import in_threads
 from manifoldknn.voters import NearestLabeled
 
 _CHUNK_BYTES = 1 << 24  # of the largest array alive while some rows are worked on
+_ROWS_PER_THREAD = 2048  # at a time: enough to share out, and never too few to be quick
 _MOST_ROWS = 1 << 14
 _LEAST_ROWS = 64
 
@@ -73,7 +76,12 @@ def row_chunks(n_rows: int, *values_per_row: int) -> Iterator[slice]:
 
 
 def reconstruction(
-    Q: Any, index: NeighborIndex, *, n_neighbors: int, found: Neighbors | None = None
+    Q: Any,
+    index: NeighborIndex,
+    *,
+    n_neighbors: int,
+    found: Neighbors | None = None,
+    n_jobs: int | None = None,
 ) -> Reconstruction:
     """Write rows as the nearest convex combinations of their neighbours (equation 7).
 
@@ -87,6 +95,8 @@ def reconstruction(
         Neighbours that a row is reconstructed from.
     found : Neighbors, optional
         Those neighbours, where they are known already.
+    n_jobs : int, optional
+        Threads; all cores by default. The answer does not depend on it.
 
     Returns
     -------
@@ -99,26 +109,37 @@ def reconstruction(
     bounded by working in chunks.
     """
     indices = (index.query(Q, n_neighbors) if found is None else found).indices
-    z, residuals = np.empty(indices.shape), np.empty(len(indices))
-    spacings, gaps = np.empty(len(indices)), np.empty(len(indices))
-    step = max(1, _CHUNK_BYTES // (8 * max(1, indices.shape[1] * Q.shape[1])))
-    for start in range(0, len(indices), step):
-        part = slice(start, start + step)
-        here = indices[part]
-        rows = coordinates(Q[part], index.metric)
-        neighbors = coordinates(index.rows(here.ravel()), index.metric)
-        neighbors = neighbors.reshape(*here.shape, -1)
-        z[part] = simplex_weights(rows, neighbors)
-        residuals[part] = row_norms(np.matmul(z[part, None, :], neighbors)[:, 0, :] - rows)
-        spacings[part] = row_norms(neighbors[:, 0, :] - rows)
-        gaps[part] = spacings[part]
-        repeated = np.flatnonzero(spacings[part] == 0)
-        if repeated.size:
-            away = neighbors[repeated] - rows[repeated, None, :]
-            lengths = row_norms(away.reshape(-1, rows.shape[1])).reshape(len(repeated), -1)
-            nearest = np.where(lengths > 0, lengths, np.inf).min(axis=1)
-            gaps[start + repeated] = np.where(np.isinf(nearest), 0.0, nearest)
-    return Reconstruction(indices, z, residuals, spacings, gaps)
+    n = len(indices)
+    made = Reconstruction(indices, np.empty(indices.shape), np.empty(n), np.empty(n), np.empty(n))
+
+    def fill(part: slice) -> None:
+        _reconstruct(Q, index, part, made)
+
+    step = _CHUNK_BYTES // (8 * max(1, indices.shape[1] * Q.shape[1]))
+    step = min(max(step, 1), _ROWS_PER_THREAD)
+    parts = [slice(start, start + step) for start in range(0, n, step)]
+    deque(in_threads(fill, parts, n_jobs), maxlen=0)
+    return made
+
+
+def _reconstruct(Q: Any, index: NeighborIndex, part: slice, made: Reconstruction) -> None:
+    """Fill in some rows."""
+    here = made.indices[part]
+    rows = coordinates(Q[part], index.metric)
+    neighbors = coordinates(index.rows(here.ravel()), index.metric)
+    neighbors = neighbors.reshape(*here.shape, -1)
+    z = simplex_weights(rows, neighbors)
+    spacings = row_norms(neighbors[:, 0, :] - rows)
+    made.z[part], made.spacings[part] = z, spacings
+    made.residuals[part] = row_norms(np.matmul(z[:, None, :], neighbors)[:, 0, :] - rows)
+    gaps = spacings.copy()
+    repeated = np.flatnonzero(spacings == 0)
+    if repeated.size:
+        away = neighbors[repeated] - rows[repeated, None, :]
+        lengths = row_norms(away.reshape(-1, rows.shape[1])).reshape(len(repeated), -1)
+        nearest = np.where(lengths > 0, lengths, np.inf).min(axis=1)
+        gaps[repeated] = np.where(np.isinf(nearest), 0.0, nearest)
+    made.gaps[part] = gaps
 
 
 def reconstructed_weights(
@@ -128,6 +149,7 @@ def reconstructed_weights(
     *,
     n_neighbors: int,
     n_voters: int | None = None,
+    n_jobs: int | None = None,
 ) -> NearestLabeled:
     """Return the walk weights of new rows (equations 8 and 9).
 
@@ -143,6 +165,8 @@ def reconstructed_weights(
         Neighbours that a new row is reconstructed from.
     n_voters : int, optional
         How many voters there are; counted if not given.
+    n_jobs : int, optional
+        Threads; all cores by default. The answer does not depend on it.
 
     Returns
     -------
@@ -154,8 +178,8 @@ def reconstructed_weights(
     Cost per row: a neighbour search and O(k²d + k·kept); beyond the answer, memory
     is bounded by working in chunks.
     """
-    made = reconstruction(Q, index, n_neighbors=n_neighbors)
-    return combined(made.z, made.indices, known, n_voters=n_voters)
+    made = reconstruction(Q, index, n_neighbors=n_neighbors, n_jobs=n_jobs)
+    return combined(made.z, made.indices, known, n_voters=n_voters, n_jobs=n_jobs)
 
 
 def combined(
@@ -164,6 +188,7 @@ def combined(
     known: NearestLabeled,
     *,
     n_voters: int | None = None,
+    n_jobs: int | None = None,
 ) -> NearestLabeled:
     """Return Σ z_i w̄(x_i,·) for every row, heaviest voters first.
 
@@ -177,6 +202,8 @@ def combined(
         Walk weights of the samples.
     n_voters : int, optional
         How many voters there are; counted if not given.
+    n_jobs : int, optional
+        Threads; all cores by default. The answer does not depend on it.
 
     Returns
     -------
@@ -189,8 +216,11 @@ def combined(
     answer = NearestLabeled(
         np.empty((len(z), n_kept)), np.empty((len(z), n_kept), np.int32), np.empty(len(z))
     )
-    for part in row_chunks(len(z), z.shape[1] * n_kept, n_voters):
+
+    def fill(part: slice) -> None:
         _combine(z[part], indices[part], known, n_voters, answer.rows(part))
+
+    deque(in_threads(fill, row_chunks(len(z), z.shape[1] * n_kept, n_voters), n_jobs), maxlen=0)
     return answer
 
 

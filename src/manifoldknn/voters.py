@@ -7,22 +7,18 @@ grow with the number of labels.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from manifoldknn.factor import FactorizedWalk
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
 from manifoldknn.reduction import ReducedGraph
+from manifoldknn.threads import in_threads
 from manifoldknn.walk import (
     class_columns,
     log_class_weights,
@@ -270,7 +266,7 @@ def _by_levels(
         return _Selection.of(found.log_values, block, n_kept), found.n_iter, found.converged
 
     heaviest = _Heaviest(n_kept)
-    results = _in_threads(solve, blocks, n_jobs)
+    results = in_threads(solve, blocks, n_jobs)
     for selection, iterations, success in countdown(results, len(blocks), "blocks of labels"):
         n_iter, converged = n_iter + iterations, converged and success
         heaviest.add(selection)
@@ -301,7 +297,7 @@ def _at_once(
         return _Selection.of(weights, block, n_kept, least)
 
     heaviest = _Heaviest(n_kept)
-    results = _in_threads(solve, blocks, n_jobs)
+    results = in_threads(solve, blocks, n_jobs)
     for selection in countdown(results, len(blocks), "blocks of labels"):
         heaviest.add(selection)
         bar = heaviest.least()
@@ -408,23 +404,6 @@ class _Heaviest:
             values[rows], voters[rows] = candidates, numbers
         self._aside = [_Selection(values, voters)]
         self._full = width == n_kept
-
-
-def _in_threads(work: Callable[[Any], Any], items: list[Any], n_jobs: int | None) -> Iterator[Any]:
-    """Yield work(item) in order, a few items ahead: results do not pile up."""
-    threads = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(items))
-    if threads == 1:
-        yield from map(work, items)
-        return
-    # Threads of our own and threads of the matrix library would get in each other's way.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        pending: deque[Future[Any]] = deque()
-        for item in items:
-            pending.append(pool.submit(work, item))
-            if len(pending) > threads:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
 
 
 def _relative(logs: NDArray[np.float64], voters: NDArray[Any]) -> NearestLabeled:

@@ -1,0 +1,54 @@
+"""Work shared out over threads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from joblib import effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+
+def in_threads(
+    work: Callable[[Any], Any], items: Iterable[Any], n_jobs: int | None
+) -> Iterator[Any]:
+    """Yield work(item) in order, a few items ahead: results do not pile up.
+
+    Parameters
+    ----------
+    work : callable
+        Spends its time where Python's lock is released: in NumPy and SciPy.
+    items : iterable
+        What to work on.
+    n_jobs : int or None
+        As in scikit-learn, but None means all cores.
+
+    Yields
+    ------
+    object
+        The results, the same for any number of threads.
+
+    Examples
+    --------
+    >>> from manifoldknn.threads import in_threads
+    >>> list(in_threads(abs, [-1, 2, -3], n_jobs=2))
+    [1, 2, 3]
+    """
+    items = list(items)
+    threads = 1
+    if len(items) > 1:
+        threads = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(items))
+    if threads == 1:
+        yield from map(work, items)
+        return
+    # Threads of our own and threads of the matrix library would get in each other's way.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        pending: deque[Future[Any]] = deque()
+        for item in items:
+            pending.append(pool.submit(work, item))
+            if len(pending) > threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

@@ -1,0 +1,42 @@
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.threads import in_threads
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5, -1, None])
+def test_results_come_in_order(n_jobs):
+    def late(x):
+        time.sleep(0.002 * (5 - x))
+        return x * x
+
+    assert list(in_threads(late, range(5), n_jobs)) == [0, 1, 4, 9, 16]
+    assert list(in_threads(late, [], n_jobs)) == []
+
+
+def test_two_at_a_time():
+    both = threading.Barrier(2, timeout=10)
+    list(in_threads(lambda _: both.wait(), range(2), 2))  # alone, one would wait in vain
+
+
+def test_an_exception_comes_through():
+    def work(x):
+        if x == 3:
+            raise KeyError(x)
+        return x
+
+    with pytest.raises(KeyError):
+        list(in_threads(work, range(8), 2))
+
+
+def test_predictions_do_not_depend_on_threads():
+    rng = np.random.default_rng(0)
+    X, Q = rng.normal(size=(300, 4)), rng.normal(size=(9000, 4))
+    y = np.where(np.arange(300) < 20, np.arange(300) % 3, -1)
+    answers = [ManifoldKNNClassifier(n_jobs=jobs).fit(X, y).predict_proba(Q) for jobs in (1, 2, 4)]
+    np.testing.assert_array_equal(answers[0], answers[1])
+    np.testing.assert_array_equal(answers[0], answers[2])
