@@ -24,6 +24,7 @@ from manifoldknn.threads import in_threads
 from manifoldknn.voters import NearestLabeled
 
 _CHUNK_BYTES = 1 << 24  # of the largest array alive while some rows are worked on
+_COMBINED_BYTES = 1 << 22  # the same where several such arrays are alive in every thread
 _ROWS_PER_THREAD = 2048  # at a time: enough to share out, and never too few to be quick
 _MOST_ROWS = 1 << 14
 _LEAST_ROWS = 64
@@ -54,7 +55,9 @@ class Reconstruction:
     gaps: NDArray[np.float64]
 
 
-def row_chunks(n_rows: int, *values_per_row: int) -> Iterator[slice]:
+def row_chunks(
+    n_rows: int, *values_per_row: int, most_bytes: int = _CHUNK_BYTES
+) -> Iterator[slice]:
     """Yield slices over rows such that what is computed for one of them fits a chunk.
 
     Parameters
@@ -63,13 +66,15 @@ def row_chunks(n_rows: int, *values_per_row: int) -> Iterator[slice]:
         Rows in all.
     *values_per_row : int
         Numbers that a row brings along in each of the arrays alive at a time.
+    most_bytes : int, optional
+        Size of a chunk.
 
     Yields
     ------
     slice
-        From 64 to 16,384 rows: 16 MiB per array where a row allows it.
+        From 64 to 16,384 rows: 16 MiB per array, or `most_bytes`, where a row allows it.
     """
-    step = _CHUNK_BYTES // (8 * max(1, *values_per_row))
+    step = most_bytes // (8 * max(1, *values_per_row))
     step = min(max(step, _LEAST_ROWS), _MOST_ROWS)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
@@ -220,7 +225,8 @@ def combined(
     def fill(part: slice) -> None:
         _combine(z[part], indices[part], known, n_voters, answer.rows(part))
 
-    deque(in_threads(fill, row_chunks(len(z), z.shape[1] * n_kept, n_voters), n_jobs), maxlen=0)
+    parts = row_chunks(len(z), z.shape[1] * n_kept, n_voters, most_bytes=_COMBINED_BYTES)
+    deque(in_threads(fill, parts, n_jobs), maxlen=0)
     return answer
 
 
