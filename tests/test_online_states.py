@@ -69,7 +69,7 @@ def drawn_rows(data, least=1):
     X = rng.normal(size=(n, 2)) + 3.0 * rng.integers(0, 3, n)[:, None]
     if n > 3 and data.draw(st.booleans(), label="repeated"):
         X[-1] = X[0]
-    return X
+    return np.round(X) if data.draw(st.booleans(), label="on a grid, with many ties") else X
 
 
 def drawn_labels(data, n, share):
@@ -82,6 +82,7 @@ class Life(RuleBasedStateMachine):
 
     @initialize(
         graph=st.sampled_from(["pruned", "union", "full"]),
+        metric=st.sampled_from(["euclidean", "manhattan"]),
         n_neighbors=st.sampled_from([1, 3, 50]),
         on_unreached=st.sampled_from(["nearest", "abstain"]),
         class_prior=st.sampled_from([None, "labeled"]),
