@@ -319,7 +319,7 @@ def test_no_space_left(capsys, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         yield
 
-    monkeypatch.setattr("manifoldknn.cli.replaced_file", full)
+    monkeypatch.setattr("manifoldknn.outputs.replaced_file", full)
     code, _, err = classify(capsys, "--quiet")
     assert code == 2
     assert "No space left on device" in err

@@ -260,7 +260,7 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     classifier._graph, classifier._walk = graph, walk
     classifier._index = _opened(classifier, X, data["stream"]["n_first"])
     sigma = from_plain(data["sigma"])
-    require(isinstance(sigma, float) and 0 < sigma < np.inf, "sigma")
+    require(type(sigma) in (int, float) and 0 < sigma < np.inf, "sigma")
     classifier.sigma_, classifier.n_iter_ = float(sigma), walk.n_iter
     classifier._class_factors = floats(arrays, "class_factors", (n_classes,))
     classifier.label_distributions_ = floats(arrays, "shares", (n, n_classes))
