@@ -112,9 +112,8 @@ class NumpyTable(Table):
             if kind == "number":
                 return np.array([float(text) if text else np.nan for text in texts])
             if kind == "whole":
-                column = np.array([int(text) if text else -1 for text in texts])
-                if column.dtype.kind in "iu":
-                    return column
+                numbers = [int(text) if text else -1 for text in texts]
+                return np.array(numbers, np.uint64 if max(numbers) >= 2**63 else np.int64)
         return super().typed(kind, texts)
 
     def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
@@ -128,14 +127,12 @@ class NumpyTable(Table):
 
 
 def _loaded(path: Path, form: str) -> dict[str, NDArray[Any]]:
-    loaded = np.load(path, allow_pickle=False)
-    found = "npy" if isinstance(loaded, np.ndarray) else "npz"
-    if found != form:
-        raise TableError(f"{path.name} is not {form.upper()}: say --format {found}")
-    if found == "npy":
-        return {"X": loaded}
-    with loaded:
-        arrays = {name: loaded[name] for name in loaded.files}
+    with path.open("rb") as file:  # closed even if numpy gives up
+        loaded = np.load(file, allow_pickle=False)
+        found = "npy" if isinstance(loaded, np.ndarray) else "npz"
+        if found != form:
+            raise TableError(f"{path.name} is not {form.upper()}: say --format {found}")
+        arrays = {"X": loaded} if found == "npy" else dict(loaded.items())
     strange = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
     if strange:
         raise ValueError(f"{strange[0]!r} is no array")
