@@ -88,7 +88,10 @@ def test_new_rows(tmp_path):
     X, notes = step.transform(table_of(tmp_path, new))
     assert X[0, 0] == 2.0  # beyond what was seen: not cut off
     assert X[1, 1] == 0.25
-    assert any("'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')" in note for note in notes)
+    assert any(
+        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')" in note
+        for note in notes
+    )
     assert any("'day': 1 values are missing" in note for note in notes)
 
 

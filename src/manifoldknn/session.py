@@ -222,12 +222,12 @@ def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[st
     elif "-1" in present and all(_is_whole(text) for text in present):
         marker = "-1"
         notes.append(f"-1 in {name!r} counts as no label; use --unlabeled '' if it is a class")
-    for text in sorted(present - {marker}):
-        if cells.is_missing(text):
-            notes.append(
-                f"{text!r} in {name!r} counts as a class ({trimmed.count(text)} rows); if it means "
-                f"no label, add --unlabeled {text}"
-            )
+    notes.extend(
+        f"{text!r} in {name!r} counts as a class ({trimmed.count(text)} rows); if it means no "
+        f"label, add --unlabeled {text}"
+        for text in sorted(present - {marker})
+        if cells.is_missing(text)
+    )
     labels = np.empty(len(trimmed), dtype=object)
     labels[:] = ["" if text == marker else text for text in trimmed]
     classes = set(labels.tolist()) - {""}

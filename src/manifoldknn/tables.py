@@ -10,7 +10,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COLUMN_TYPES", "Column", "Table", "TableError", "check_names", "format_of", "open_table"]
+__all__ = [
+    "COLUMN_TYPES",
+    "Column",
+    "Table",
+    "TableError",
+    "check_names",
+    "format_of",
+    "open_table",
+]
 
 COLUMN_TYPES = ("text", "whole", "number", "decimal")  # of labels, to be given back in kind
 
