@@ -1,5 +1,6 @@
 """Arrays in a file: what goes in comes out, and nothing else does."""
 
+import hashlib
 import io
 import json
 import pickle
@@ -38,10 +39,14 @@ def rewritten(path, change, compression=zipfile.ZIP_STORED):
             archive.writestr(name, content)
 
 
-def with_manifest(path, change):
+def with_manifest(path, change, *, signed=True):
     def edit(members):
         manifest = json.loads(members["manifest.json"])
         manifest = change(manifest) or manifest
+        if signed:
+            rest = {name: value for name, value in manifest.items() if name != "sha256"}
+            text = json.dumps(rest, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+            manifest["sha256"] = hashlib.sha256(text.encode()).hexdigest()
         members["manifest.json"] = json.dumps(manifest).encode()
 
     rewritten(path, edit)
@@ -178,6 +183,38 @@ def test_manifest_must_describe_the_array(path, change):
 def test_other_manifests_are_refused(path, manifest):
     rewritten(path, lambda m: m | {"manifest.json": json.dumps(manifest).encode()})
     refused(path)
+
+
+@pytest.mark.parametrize("place", ["data", "arrays"])
+def test_the_checksum_covers_the_manifest(path, place):
+    def change(manifest):
+        if place == "data":
+            manifest["data"]["list"][0] = 2
+        else:
+            manifest["arrays"] = dict(reversed(manifest["arrays"].items()))
+            manifest["more"] = 1
+
+    with_manifest(path, change, signed=False)
+    refused(path, "its manifest was altered: the checksum")
+
+
+def test_a_manifest_that_is_signed_again_is_read(path):
+    with_manifest(path, lambda manifest: manifest["data"].update(list=[]))
+    assert read_archive(path, **FORM)[1]["list"] == []
+
+
+def test_bytes_that_belong_to_no_part(path):
+    content = path.read_bytes()
+    second = content.index(b"PK\x03\x04", 4)
+    directory = content.index(b"PK\x01\x02")
+    for at in (0, second, directory, len(content)):
+        path.write_bytes(content[:at] + b"#!/bin/sh\n" + content[at:])
+        refused(path)
+    comment = content[:-2] + (3).to_bytes(2, "little") + b"abc"
+    path.write_bytes(comment)
+    refused(path, "belong to none of its parts")
+    path.write_bytes(content)
+    read_archive(path, **FORM)
 
 
 def test_deeply_nested_and_infinite_json(path):

@@ -93,3 +93,47 @@ def test_text_is_added_beside_text(table):
     buffer = io.BytesIO()
     table.write(buffer, {"p": table.like("id", list("abcd"))})
     assert buffer.tell() > 0
+
+
+def written(table, added):
+    buffer = io.BytesIO()
+    table.write(buffer, added)
+    buffer.seek(0)
+    return pq.read_table(buffer) if table._form == "parquet" else feather.read_table(buffer)
+
+
+def test_big_whole_numbers_are_kept(tmp_path):
+    pq.write_table(pa.table({"y": pa.array([2**64 - 1, 1, None], pa.uint64())}), tmp_path / "a")
+    table = open_table(tmp_path / "a", "parquet")
+    texts = table.texts(["y"])["y"]
+    assert texts == [str(2**64 - 1), "1", ""]
+    back = written(table, {"new": table.like("y", texts)})
+    assert back["new"].to_pylist() == [2**64 - 1, 1, None]
+    back = written(table, {"new": table.like("y", ["3", "4", ""])})
+    assert back["new"].type == pa.int64()
+
+
+def test_types_of_labels(table):
+    kinds = [table.column_type(name) for name in ("id", "big", "x", "ok", "price", "kind")]
+    assert kinds == ["text", "whole", "number", "text", "decimal", "text"]
+    assert table.like("price", ["1.50", ""]).tolist() == [Decimal("1.50"), None]
+    assert table.typed("whole", ["a", ""]).tolist() == ["a", ""]
+
+
+def test_a_column_of_nulls_reads_as_empty_cells(tmp_path):
+    pq.write_table(pa.table({"n": pa.nulls(3), "x": [1, 2, 3]}), tmp_path / "a")
+    table = open_table(tmp_path / "a", "parquet")
+    assert table.kind("n") == "text"
+    assert next(table.chunks(["n"])) == [["", "", ""]]
+
+
+def test_the_index_of_a_pandas_frame(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=pd.Index([5, 9, 7], name="row"))
+    frame.to_parquet(tmp_path / "a")
+    assert list(open_table(tmp_path / "a", "parquet").index_names) == ["row"]
+    frame.reset_index(drop=True).to_parquet(tmp_path / "b")
+    assert list(open_table(tmp_path / "b", "parquet").index_names) == []
+    content = pa.table({"x": [1]}).replace_schema_metadata({"pandas": "no JSON"})
+    pq.write_table(content, tmp_path / "c")
+    assert list(open_table(tmp_path / "c", "parquet").index_names) == []

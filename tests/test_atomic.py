@@ -92,3 +92,28 @@ def test_link_stays_a_link(tmp_path):
         file.write(b"new")
     assert link.is_symlink()
     assert (tmp_path / "real.txt").read_bytes() == b"new"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+@pytest.mark.parametrize("force", [True, False])
+def test_only_ordinary_files_are_replaced(tmp_path, force):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link"
+    link.symlink_to(pipe)
+    for path in (pipe, link, tmp_path):
+        with pytest.raises(ValueError, match="no ordinary file"), replaced_file(path, force=force):
+            pass
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_a_pipe_made_meanwhile_is_not_replaced(tmp_path):
+    def meet():
+        with replaced_file(tmp_path / "pipe") as file:
+            file.write(b"ours")
+            os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(ValueError, match="no ordinary file"):
+        meet()
+    assert os.listdir(tmp_path) == ["pipe"]

@@ -264,6 +264,9 @@ BAD = {
     "out is a folder": (None, ["--out", "."], "is a folder"),
     "out is the input": (None, ["--out", "bad.csv", "--force"], "is the input itself"),
     "taken names": (lambda: with_header("site", "predicted"), [], "--prefix"),
+    "one name twice": (None, ["--out", "x.csv", "--save", "x.csv"], "also what --out names"),
+    "report to stdout": (None, ["--report", "-"], "--report -: only the table"),
+    "device": (None, ["--out", "/dev/null", "--force"], "no ordinary file"),
     "few rows": (lambda: "\n".join(FLOWERS.read_text().splitlines()[:2]), [], "only 1 rows"),
 }
 
@@ -299,6 +302,35 @@ def test_no_such_file_and_unknown_format(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.usefixtures("flowers")
+def test_a_walk_that_did_not_converge_is_told(capsys):
+    code, out, _ = classify(capsys, "--quiet", "--json", "--max-iter", "1", "--tol", "1e-9",
+                            "--graph", "union", "--no-validate")  # fmt: skip
+    assert code == 0
+    assert any("--max-iter" in note for note in json.loads(out)["notes"])
+
+
+@pytest.mark.parametrize("name", [".", "..", "/"])
+def test_a_folder_as_input(capsys, name):
+    code, out, err = run(capsys, "classify", name, "--label", "x")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "is a folder" in err
+
+
+def test_arrays_named_as_the_new_ones_are_kept(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).random((30, 2))
+    np.savez("a.npz", X=X, y=np.where(np.arange(30) < 6, np.arange(30) % 2, -1), predicted=[1, 2])
+    code, _, err = run(capsys, "classify", "a.npz", "--label", "y", "--quiet")
+    assert code == 2
+    assert "'predicted' already" in err
+    code, *_ = run(capsys, "classify", "a.npz", "--label", "y", "--quiet", "--prefix", "new_")
+    assert code == 0
+    with np.load("a-labelled.npz") as back:
+        assert back["predicted"].tolist() == [1, 2]
+        assert len(back["new_predicted"]) == 30
+
+
+@pytest.mark.usefixtures("flowers")
 def test_existing_output_needs_force(capsys):
     Path("flowers-labelled.csv").write_text("mine")
     code, _, err = classify(capsys, "--quiet")
@@ -319,7 +351,7 @@ def test_no_space_left(capsys, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         yield
 
-    monkeypatch.setattr("manifoldknn.cli.replaced_file", full)
+    monkeypatch.setattr("manifoldknn.outputs.replaced_file", full)
     code, _, err = classify(capsys, "--quiet")
     assert code == 2
     assert "No space left on device" in err

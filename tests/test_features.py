@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.features import FeatureStep
+from manifoldknn.features import FeatureStep, Plan
 from manifoldknn.tables import TableError, open_table
 
 COLUMNS = {
@@ -88,7 +88,10 @@ def test_new_rows(tmp_path):
     X, notes = step.transform(table_of(tmp_path, new))
     assert X[0, 0] == 2.0  # beyond what was seen: not cut off
     assert X[1, 1] == 0.25
-    assert any("'kind': 1 rows hold a new category" in note for note in notes)
+    assert any(
+        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')" in note
+        for note in notes
+    )
     assert any("'day': 1 values are missing" in note for note in notes)
 
 
@@ -130,3 +133,73 @@ def test_other_descriptions_are_refused(tmp_path, change):
     step, _ = FeatureStep.fit(table_of(tmp_path, COLUMNS), ["x", "kind"])
     with pytest.raises(ValueError, match="no description"):
         FeatureStep.from_plain(step.to_plain() | change)
+
+
+class Typed:
+    """A table whose columns have types."""
+
+    together = ()
+
+    def __init__(self, kind, column):
+        self.names, self.n_rows, self._kind, self._column = ["x"], len(column), kind, column
+
+    def kind(self, _name):
+        return self._kind
+
+    def chunks(self, _names):
+        yield [self._column]
+
+
+PLANS = {
+    "number": {"high": 2.0},
+    "boolean": {},
+    "date": {"high": 2.0},
+    "category": {"categories": ["3", "b"]},
+}
+
+
+@pytest.mark.parametrize("kind", PLANS)
+@pytest.mark.parametrize(
+    "found", ["number", "boolean", "date", "holds list<item: int64>", "holds binary"]
+)
+def test_mistyped_columns_are_named(kind, found):
+    step = FeatureStep([Plan("x", kind, **PLANS[kind])], True)
+    table = Typed(found, np.array([0.0, 1.0, 3.0]))
+    if kind == found:
+        assert step.transform(table)[0].shape == (3, 1)
+    elif (kind, found) == ("category", "number"):
+        X, notes = step.transform(table)
+        np.testing.assert_array_equal(X[:, 0] > 0, [False, False, True])
+        assert notes[0] == "'x': the model expects a category such as '3', 'b', and found numbers"
+        assert "2 of 3 rows hold a new category" in notes[1]
+    else:
+        shown = found.removeprefix("holds ")
+        with pytest.raises(TableError, match=rf"'x' must hold {kind[:6]}.* holds {shown}"):
+            step.transform(table)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_values_outside_the_fitted_range(tmp_path, scale):
+    columns = {"x": ["1", "3", "2"], "same": ["4", "4", ""], "kind": ["a", "b", "a"]}
+    step, X = FeatureStep.fit(table_of(tmp_path, columns), list(columns), scale=scale)
+    assert step.outside(X) == {}
+    new = {"x": ["0.9", "3.1", "2", "1", "3"], "same": ["4", "5", "", "4", "3"], "kind": ["c"] * 5}
+    X, _ = step.transform(table_of(tmp_path, new))
+    assert step.outside(X) == {"x": 2, "same": 2}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": 3}, {"kind": "text"}, {"low": "0"}, {"low": True}, {"high": 10**400},
+        {"low": 5.0}, {"categories": ["a"]}, {"kind": "category", "categories": ["a", "a"]},
+        {"kind": "category", "categories": "ab"}, {"flag": 1}, {"more": 1}, {"name": "y"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_descriptions(change):
+    plain = FeatureStep([Plan("x", "number"), Plan("y", "number")], True).to_plain()
+    assert FeatureStep.from_plain(plain).features == ["x", "y"]
+    plain["plans"][0] |= change
+    with pytest.raises(ValueError, match="no description of features"):
+        FeatureStep.from_plain(plain)

@@ -8,7 +8,7 @@ from scipy.sparse import csgraph
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier, inspect
-from manifoldknn.inspection import hops_from_labels
+from manifoldknn.inspection import hops_from_labels, row_keys
 
 any_problem = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
 
@@ -94,3 +94,33 @@ def test_full_graph_and_single_labels():
     assert health.n_edges == 30 * 29 / 2 - 2  # less the two cannot-links
     assert health.labels_per_class == {"a": 1, "b": 2}
     assert any("one label only (a)" in line for line in health.advice)
+
+
+@any_problem
+@pytest.mark.parametrize("sigma", ["auto", 100.0])
+def test_advice_never_names_what_is_set_already(sigma):
+    X = np.random.default_rng(0).random((60, 2))
+    y = np.where(np.arange(60) < 6, np.arange(60) % 2, -1)
+    clf = ManifoldKNNClassifier(sigma=100.0).fit(X, y)
+    clf.sigma = sigma  # as if that width had been found
+    advice = [line for line in inspect(clf).advice if "sigma" in line]
+    assert "Try sigma=50" in advice[0]
+    assert ("sigma='auto'" in advice[0]) == (sigma != "auto")
+
+
+@any_problem
+@pytest.mark.parametrize("graph", ["pruned", "union"])
+def test_advice_and_the_graph(graph):
+    X = np.concatenate([np.arange(10.0), 1e9 + np.arange(10.0)])[:, None]
+    clf = ManifoldKNNClassifier(graph="union", graph_neighbors=2).fit(X, [0, 1] + [-1] * 18)
+    clf.graph = graph
+    advice = next(line for line in inspect(clf).advice if "connected to no label" in line)
+    assert ("graph='pruned'" in advice) == (graph != "pruned")
+
+
+def test_keys_of_rows():
+    X = np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 2.0]] * 5)
+    wide = np.tile(X, (1, 20))
+    for rows in (X, wide, sparse.csr_array(X)):
+        keys = row_keys(rows)
+        assert keys[0] == keys[1] == keys[3] != keys[2]

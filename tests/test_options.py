@@ -5,7 +5,7 @@ import inspect as python_inspect
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.options import build_parser
+from manifoldknn.options import as_options, build_parser
 from manifoldknn.session import PARAMETERS
 
 COMMANDS = ("classify", "suggest", "check", "inspect")
@@ -46,3 +46,15 @@ def test_help(command, capsys):
         build_parser().parse_args([command, "--help"])
     assert caught.value.code == 0
     assert "--json" in capsys.readouterr().out
+
+
+def test_advice_in_words_of_the_command_line():
+    say = "raise graph_neighbors, use graph='pruned' or sigma=0.25. A graph of n_jobs_x stays."
+    assert as_options(say) == (
+        "raise --graph-neighbors, use --graph pruned or --sigma 0.25. A graph of n_jobs_x stays."
+    )
+
+
+def test_every_parameter_is_known_to_the_translation():
+    for name in set(PARAMETERS) - {"neighbors"}:  # an ordinary word, which no advice sets
+        assert as_options(f"{name}='x'") == f"--{name.replace('_', '-')} x"

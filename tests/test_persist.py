@@ -16,6 +16,7 @@ from manifoldknn import ManifoldKNNClassifier, persist
 from manifoldknn.archive import read_archive, write_archive
 from manifoldknn.inverted import InvertedIndex
 from manifoldknn.persist import ModelFileError
+from manifoldknn.plain import to_plain
 
 FITTED = (
     "classes_", "transduction_", "label_distributions_", "labeled_indices_", "sigma_",
@@ -189,6 +190,37 @@ def test_indices_that_compiled_code_would_trust(moons, tmp_path):
             altered(tmp_path / "b.mknn", arrays, data)
             with pytest.raises(ModelFileError, match="do not fit together"):
                 persist.load(tmp_path / "b.mknn")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_jobs", {"type": "int", "value": "1000000"}), ("theta", None), ("more", {}),
+        ("verbose", None),
+    ],
+)  # fmt: skip
+def test_parameters_are_exactly_those_of_the_classifier(moons, tmp_path, name, value):
+    path = tmp_path / "a.mknn"
+    persist.save(ManifoldKNNClassifier().fit(*moons), path)
+    arrays, data = contents(path)
+    if value is None:
+        del data["params"][name]
+    else:
+        data["params"][name] = value
+    altered(path, arrays, data)
+    with pytest.raises(ModelFileError, match="do not fit together"):
+        persist.load(path)
+
+
+@pytest.mark.parametrize("sigma", [0.0, -1.0, np.inf, np.nan, "auto", None, True])
+def test_sigma_is_a_width(moons, tmp_path, sigma):
+    path = tmp_path / "a.mknn"
+    persist.save(ManifoldKNNClassifier().fit(*moons), path)
+    arrays, data = contents(path)
+    data["sigma"] = to_plain(sigma)
+    altered(path, arrays, data)
+    with pytest.raises(ModelFileError, match="its sigma cannot be"):
+        persist.load(path)
 
 
 @pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.UnreachedWarning")

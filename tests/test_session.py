@@ -1,8 +1,12 @@
 """Labels and ids as they stand in files."""
 
-import pytest
+import warnings
 
-from manifoldknn.session import clean_labels, column_ids
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from manifoldknn.exceptions import UnreachedWarning
+from manifoldknn.session import clean_labels, column_ids, noted
 from manifoldknn.tables import TableError
 
 
@@ -40,3 +44,26 @@ def test_ids():
     assert column_ids({"k": ["01", "1", " 1"]}, "k", 3).tolist() == ["01", "1", " 1"]
     with pytest.raises(TableError, match="'a' stands in rows 1 and 3"):
         column_ids({"k": ["a", "b", "a"]}, "k", 3)
+
+
+def test_warnings_become_notes_once():
+    notes = ["before"]
+    with noted(notes):
+        for _ in range(2):
+            warnings.warn("the walk: raise max_iter", ConvergenceWarning, stacklevel=1)
+        warnings.warn("use graph='pruned'", UnreachedWarning, stacklevel=1)
+        warnings.warn("of no interest", DeprecationWarning, stacklevel=1)
+    assert notes == ["before", "the walk: raise --max-iter", "use --graph pruned"]
+
+
+@pytest.mark.parametrize("word", ["NA", "nan", "null", "None", "?"])
+def test_words_for_missing_labels_are_told(word):
+    notes = []
+    labels = clean_labels(["a", word, word, ""], "y", None, notes)
+    assert labels.tolist() == ["a", word, word, ""]
+    assert notes == [
+        f"{word!r} in 'y' counts as a class (2 rows); if it means no label, add --unlabeled {word}"
+    ]
+    notes = []
+    clean_labels(["a", "b", word], "y", word, notes)
+    assert notes == []

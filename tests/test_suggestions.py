@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.sparse import csgraph
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier, suggest
@@ -121,3 +122,35 @@ def test_better_than_random_on_digits():
                 y[rows] = truth[rows]
             wrong.append((ManifoldKNNClassifier().fit(X, y).transduction_ != truth).mean())
     assert np.mean(errors["suggested"]) < 0.75 * np.mean(errors["random"])
+
+
+@any_problem
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.integers(1, 60), st.sampled_from(["pruned", "union", "full"]), st.booleans())
+def test_as_many_as_there_are_distinct_rows(problem, n, graph, as_sparse):
+    X, y = problem.X, problem.y
+    data = sparse.csr_array(X) if as_sparse else X
+    clf = ManifoldKNNClassifier(graph=graph, graph_neighbors=5).fit(data, y)
+    found = suggest(clf, n)
+    assert len(found) == min(n, len(np.unique(X[y == -1] + 0.0, axis=0)))
+    assert len(np.unique(X[found.rows] + 0.0, axis=0)) == len(found)
+    assert (y[found.rows] == -1).all()
+    assert len(found.speaks_for) == len(found.uncertainty) == len(found)
+
+
+@pytest.mark.parametrize("graph", ["pruned", "full"])
+def test_reasons_are_true(graph):
+    X = np.arange(60.0)[:, None]
+    y = np.full(60, -1)
+    y[[0, 59]] = 0, 1
+    clf = ManifoldKNNClassifier(graph=graph, graph_neighbors=2, sigma=0.5).fit(X, y)
+    found = suggest(clf, 58)
+    linked = np.isfinite(
+        clf._graph.log_weights
+        if graph == "full"
+        else np.where(clf._graph.log_weights.toarray() != 0, 1.0, np.inf)
+    ).astype(float)
+    steps = csgraph.shortest_path(linked, unweighted=True, indices=[0, 59]).min(axis=0)
+    alone = [row for row, why in zip(found.rows, found.reasons) if "without a label nearby" in why]
+    assert all(steps[row] > 2 for row in alone)
+    assert bool(alone) == (graph == "pruned")

@@ -118,3 +118,13 @@ def test_formats_by_name():
     assert format_of("x.parquet") == "parquet"
     assert format_of("a.b/x.FEATHER") == "arrow"
     assert format_of("x") is None
+
+
+def test_mark_before_a_quoted_header_of_two_lines(tmp_path):
+    content = '\ufeff"a\nb",c\r\n1,2\r\n'.encode()
+    (tmp_path / "a.csv").write_bytes(content)
+    table = open_table(tmp_path / "a.csv", "csv", delimiter=",")
+    assert table.names == ["a\nb", "c"]
+    buffer = io.BytesIO()
+    table.write(buffer, {"new": np.array([3])})
+    assert buffer.getvalue() == '\ufeff"a\nb",c,new\r\n1,2,3\r\n'.encode()

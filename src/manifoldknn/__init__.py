@@ -5,17 +5,24 @@ are functions of their own: `constrained_graph`, `tired_random_walk`,
 `walk_weights`, `simplex_weights`. `suggest`, `find_label_errors` and `inspect` look
 at a fitted classifier, `persist` saves and loads it, and the command ``manifoldknn``
 does all of it for a table in a file.
+
+Each name is imported when it is first asked for, so that ``import manifoldknn`` takes no
+time and can be interrupted.
 """
 
-from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.dimension import intrinsic_dimension
-from manifoldknn.graph import constrained_graph
-from manifoldknn.inspection import inspect
-from manifoldknn.label_errors import find_label_errors
-from manifoldknn.memory import estimate_memory
-from manifoldknn.simplex import simplex_weights
-from manifoldknn.suggestions import suggest
-from manifoldknn.walk import tired_random_walk, walk_weights
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
+    from manifoldknn.dimension import intrinsic_dimension
+    from manifoldknn.graph import constrained_graph
+    from manifoldknn.inspection import inspect
+    from manifoldknn.label_errors import find_label_errors
+    from manifoldknn.memory import estimate_memory
+    from manifoldknn.simplex import simplex_weights
+    from manifoldknn.suggestions import suggest
+    from manifoldknn.walk import tired_random_walk, walk_weights
 
 __all__ = [
     "ManifoldKNNClassifier",
@@ -30,3 +37,29 @@ __all__ = [
     "walk_weights",
 ]
 __version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "ManifoldKNNClassifier": "classifier",
+    "intrinsic_dimension": "dimension",
+    "constrained_graph": "graph",
+    "inspect": "inspection",
+    "find_label_errors": "label_errors",
+    "estimate_memory": "memory",
+    "simplex_weights": "simplex",
+    "suggest": "suggestions",
+    "tired_random_walk": "walk",
+    "walk_weights": "walk",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

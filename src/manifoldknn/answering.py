@@ -107,7 +107,9 @@ class AnsweringMixin(FittedState):
             f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
             f"(the first is row {np.argmax(unreached)})"
         )
-        advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
+        advice = "label a row near them, or raise graph_neighbors"
+        if self.graph != "pruned":
+            advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
         if self.on_unreached == "raise":
             raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
         if self.on_unreached == "abstain":

@@ -3,8 +3,9 @@
 The file is a zip archive of ``manifest.json`` and one ``.npy`` file per array,
 stored without compression, so that nothing in it is larger in memory than on
 disk. The manifest gives the format's version and, for every array, dtype, shape
-and SHA-256. Reading checks all of that *before* memory is allocated, allows
-nothing that is not named there, and never unpickles.
+and SHA-256; and the SHA-256 of all the rest of itself. Reading checks all of that
+*before* memory is allocated, allows nothing that is not named there, not even bytes
+before, between or after the parts, and never unpickles.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _MOST_ARRAYS = 100
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 _KINDS = "biuf"  # booleans and numbers; text travels in the manifest
 _CHUNK = 1 << 22
+_LENGTHS_AT, _END_BYTES = 26, 22  # of a local header; of the end of a directory
 
 
 class ModelFileError(ValueError):
@@ -77,15 +79,28 @@ def write_archive(
             "sha256": hashlib.sha256(array.data if array.size else b"").hexdigest(),
         }
     manifest = {"kind": kind, "version": version, "arrays": listed, "data": dict(data)}
-    text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _canonical(manifest | {"sha256": _digest(manifest)})
     with (
         replaced_file(path, force=force) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
     ):
-        archive.writestr(_member(_MANIFEST), text.encode())
+        archive.writestr(_member(_MANIFEST), text)
         for name, array in contents.items():
             with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def _canonical(manifest: Mapping[str, Any]) -> bytes:
+    """Return the one text in which equal manifests are written."""
+    return json.dumps(
+        manifest, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+    ).encode("utf-8", "surrogatepass")
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a manifest without its own digest."""
+    rest = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(_canonical(rest)).hexdigest()
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -130,6 +145,7 @@ def read_archive(
     try:
         with Path(path).open("rb") as file, zipfile.ZipFile(file) as archive:
             members = _members(archive, size)
+            _check_no_gaps(file, archive, size)
             manifest = _manifest(archive, members, kind, version)
             arrays = {
                 name: _array(archive, members[f"{name}.npy"], entry)
@@ -161,6 +177,21 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     return members
 
 
+def _check_no_gaps(file: IO[bytes], archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse bytes that belong to no part: before, between and after them."""
+    at = 0
+    for entry in sorted(archive.infolist(), key=lambda entry: entry.header_offset):
+        if entry.header_offset != at:
+            raise ModelFileError("it has bytes that belong to none of its parts")
+        file.seek(at + _LENGTHS_AT)
+        name, extra = file.read(2), file.read(2)
+        at += _LENGTHS_AT + 4 + int.from_bytes(name, "little") + int.from_bytes(extra, "little")
+        at += entry.compress_size
+    file.seek(max(0, size - _END_BYTES))
+    if at != archive.start_dir or archive.comment or file.read(4) != b"PK\x05\x06":
+        raise ModelFileError("it has bytes that belong to none of its parts")
+
+
 def _manifest(
     archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], kind: str, version: int
 ) -> dict[str, Any]:
@@ -182,6 +213,8 @@ def _manifest(
         raise ModelFileError("its manifest lists no arrays")
     if {f"{name}.npy" for name in arrays} | {_MANIFEST} != set(members):
         raise ModelFileError("its parts are not those that its manifest lists")
+    if manifest.get("sha256") != _digest(manifest):
+        raise ModelFileError("its manifest was altered: the checksum does not agree")
     return manifest
 
 

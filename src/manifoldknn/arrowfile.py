@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
@@ -58,6 +60,7 @@ class ArrowTable(Table):
         self.names = list(self._table.column_names)
         check_names(self.names, path)
         self.n_rows = self._table.num_rows
+        self.index_names = _pandas_index(self._table.schema.metadata, self.names)
 
     def texts(self, names: list[str]) -> dict[str, list[str]]:
         """Return whole columns as text, "" where missing."""
@@ -77,8 +80,8 @@ class ArrowTable(Table):
         types, dtype = self._pa.types, self._table.schema.field(name).type
         if types.is_dictionary(dtype):
             dtype = dtype.value_type
-        if types.is_string(dtype) or types.is_large_string(dtype):
-            return "text"
+        if types.is_string(dtype) or types.is_large_string(dtype) or types.is_null(dtype):
+            return "text"  # a column of nothing but nulls reads as empty cells
         if types.is_boolean(dtype):
             return "boolean"
         if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
@@ -106,25 +109,57 @@ class ArrowTable(Table):
         values: NDArray[np.float64] = column.to_numpy().astype(np.float64, copy=True)
         return values / _DAY if kind == "date" else values
 
-    def like(self, name: str, texts: list[str]) -> NDArray[Any]:
-        """Return texts in the type of a column."""
-        if self.kind(name) != "number":
-            return super().like(name, texts)
+    def column_type(self, name: str) -> str:
+        """Return one of `COLUMN_TYPES`."""
+        types, dtype = self._pa.types, self._table.schema.field(name).type
+        if types.is_dictionary(dtype):
+            dtype = dtype.value_type
+        if types.is_decimal(dtype):
+            return "decimal"
+        if types.is_integer(dtype):
+            return "whole"
+        return "number" if types.is_floating(dtype) else "text"
+
+    def typed(self, kind: str, texts: list[str]) -> NDArray[Any]:
+        """Return texts in a type, None where empty; text if some are not of that type."""
         whole = all(text.lstrip("+-").isdigit() for text in texts if text)
-        column = np.empty(len(texts), dtype=object)
-        column[:] = [None if not t else int(t) if whole else float(t) for t in texts]
+        convert: Any = {"whole": int, "number": int if whole else float, "decimal": Decimal}
+        try:
+            column = np.empty(len(texts), dtype=object)
+            column[:] = [convert[kind](text) if text else None for text in texts]
+        except (KeyError, ValueError, ArithmeticError):
+            return super().typed(kind, texts)
         return column
 
     def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
         """Write the table in its own format, with columns added."""
         table = self._table
         for name, values in added.items():
-            table = table.append_column(name, self._pa.array(values.tolist()))
+            table = table.append_column(name, self._array(values.tolist()))
         table = table.replace_schema_metadata(self._table.schema.metadata)
         if self._form == "parquet":
             self._pa.parquet.write_table(table, file)
         else:
             self._pa.feather.write_feather(table, file)
+
+    def _array(self, values: list[Any]) -> Any:
+        """Return values as an Arrow array; whole numbers up to 2**64 are kept exactly."""
+        pa = self._pa
+        try:
+            return pa.array(values)
+        except (OverflowError, pa.ArrowInvalid):
+            if not all(v is None or (isinstance(v, int) and v >= 0) for v in values):
+                raise
+            return pa.array(values, pa.uint64())
+
+
+def _pandas_index(metadata: Mapping[bytes, bytes] | None, names: list[str]) -> list[str]:
+    """Return columns that pandas keeps the index of a frame in."""
+    try:
+        listed = json.loads((metadata or {})[b"pandas"])["index_columns"]
+        return [name for name in listed if isinstance(name, str) and name in names]
+    except (KeyError, TypeError, ValueError):  # not from pandas, or in a way of its own
+        return []
 
 
 def _number_text(value: float) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["replaced_file"]
+__all__ = ["check_ordinary", "replaced_file"]
 
 _USUAL_MODE = 0o666
 
@@ -37,6 +37,8 @@ def replaced_file(path: str | os.PathLike[str], *, force: bool = True) -> Iterat
     ------
     FileExistsError
         If `path` exists and `force` is false.
+    ValueError
+        If `path` exists and is no ordinary file: a device or a pipe is never replaced.
 
     Examples
     --------
@@ -50,6 +52,7 @@ def replaced_file(path: str | os.PathLike[str], *, force: bool = True) -> Iterat
     '42'
     """
     target = Path(os.path.realpath(path))  # a link stays a link
+    check_ordinary(target)
     if not force and target.exists():
         raise FileExistsError(f"{path} exists already")
     handle, temporary = tempfile.mkstemp(
@@ -62,12 +65,28 @@ def replaced_file(path: str | os.PathLike[str], *, force: bool = True) -> Iterat
             os.fsync(file.fileno())
         os.chmod(temporary, _mode_of(target))
         if force:
+            check_ordinary(target)  # somebody may have made it meanwhile
             os.replace(temporary, target)
         else:
             _move_without_replacing(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def check_ordinary(path: Path) -> None:
+    """Raise ValueError if something that is no ordinary file has that name.
+
+    Parameters
+    ----------
+    path : Path
+        A file that is to be written, there already or not.
+    """
+    if path.exists() and not path.is_file():
+        raise ValueError(
+            f"{path} is no ordinary file (a folder, device or pipe) and is never replaced: choose "
+            "another name"
+        )
 
 
 def _mode_of(target: Path) -> int:

@@ -172,14 +172,39 @@ class FeatureStep:
                 f"the model was fitted with {len(absent)} column(s) that are missing here: "
                 f"{', '.join(map(repr, absent[:5]))}{hint}; add or rename them"
             )
+        notes = [note for plan in self.plans for note in _check_kind(plan, table.kind(plan.name))]
         X = self._matrix(table)
-        notes = []
         at = 0
         for plan in self.plans:
             width = len(plan.features)
             notes += self._filled(X, at, plan)
             at += width
         return X, notes
+
+    def outside(self, X: NDArray[Any]) -> dict[str, int]:
+        """Count values outside the range of the fitted rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            From `transform`.
+
+        Returns
+        -------
+        dict of str to int
+            Columns of numbers and dates that have such values, and how many.
+        """
+        counts, at = {}, 0
+        for plan in self.plans:
+            if plan.kind in ("number", "date"):
+                # Scaled, a column that was the same in all rows has its value at 0.
+                top = min(plan.high - plan.low, 1.0) and 1.0
+                low, high = (0.0, top) if self.scale else (plan.low, plan.high)
+                n_outside = int(((X[:, at] < low) | (X[:, at] > high)).sum())
+                if n_outside:
+                    counts[plan.name] = n_outside
+            at += len(plan.features)
+        return counts
 
     def _matrix(self, table: Table) -> NDArray[Any]:
         """Make the features, NaN where a number is missing."""
@@ -223,7 +248,14 @@ class FeatureStep:
         """Fill missing numbers in place; return what to tell."""
         if plan.kind == "category":
             unknown = int((X[:, at : at + len(plan.features)] == 0).all(axis=1).sum())
-            return [f"{plan.name!r}: {unknown} rows hold a new category"] if unknown else []
+            if not unknown:
+                return []
+            known = ", ".join(map(repr, plan.categories[:5]))
+            known += " ..." if len(plan.categories) > 5 else ""
+            return [
+                f"{plan.name!r}: {unknown} of {len(X)} rows hold a new category (the model knows "
+                f"{known})"
+            ]
         gone = np.isnan(X[:, at])
         X[gone, at] = plan.fill
         if gone.any() and not plan.flag:
@@ -243,20 +275,47 @@ class FeatureStep:
                 _check_plan(plan)
             if not plans or type(plain["scale"]) is not bool:
                 raise ValueError
-        except (TypeError, KeyError, ValueError):
+            if len({plan.name for plan in plans}) < len(plans):
+                raise ValueError
+        except (TypeError, KeyError, ValueError, OverflowError):
             raise ValueError("no description of features") from None
         return cls(plans, plain["scale"])
 
 
 def _check_plan(plan: Plan) -> None:
+    if type(plan.categories) is not list:
+        raise ValueError
     texts = [plan.name, *plan.categories]
     numbers = [plan.low, plan.high, plan.fill]
     if not all(isinstance(text, str) for text in texts) or type(plan.flag) is not bool:
         raise ValueError
-    if not all(isinstance(x, int | float) and np.isfinite(x) for x in numbers):
+    if not all(type(x) in (int, float) and np.isfinite(float(x)) for x in numbers):
+        raise ValueError
+    if len(set(plan.categories)) < len(plan.categories) or plan.low > plan.high:
+        raise ValueError
+    if bool(plan.categories) != (plan.kind == "category"):
         raise ValueError
     if plan.kind not in ("number", "boolean", "date", "category"):
         raise ValueError
+
+
+def _check_kind(plan: Plan, found: str) -> list[str]:
+    """Compare what a typed column holds with what the model was fitted on.
+
+    Text is fine for now: each cell is read as what it must be. Numbers may name categories;
+    that is told.
+    """
+    if found in ("text", plan.kind):
+        return []
+    if plan.kind == "category" and found == "number":
+        known = ", ".join(map(repr, plan.categories[:5]))
+        return [f"{plan.name!r}: the model expects a category such as {known}, and found numbers"]
+    words = {"number": "numbers", "boolean": "booleans", "date": "dates", "category": "categories"}
+    seen = words.get(found, found.removeprefix("holds "))
+    raise TableError(
+        f"column {plan.name!r} must hold {words[plan.kind]}, as when the model was fitted, and "
+        f"holds {seen}: correct its type"
+    )
 
 
 def _planned(profile: Profile) -> Plan:
@@ -271,10 +330,11 @@ def _planned(profile: Profile) -> Plan:
 def _put_categories(out: NDArray[Any], plan: Plan, column: Column) -> None:
     place = {category: i for i, category in enumerate(plan.categories)}
     for row, cell in enumerate(column):
-        at = place.get(str(cell).strip())
+        text = cell.strip() if isinstance(cell, str) else f"{cell:.17g}"
+        at = place.get(text)
         if at is not None:
             out[row, at] = _ONE_HOT
-        elif plan.flag and cells.is_missing(str(cell)):
+        elif plan.flag and cells.is_missing(text):
             out[row, -1] = _STEP
 
 

@@ -16,13 +16,14 @@ from manifoldknn.rowids import check_all_walked, fitted_row_ids
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
 
-__all__ = ["GraphHealth", "hops_from_labels", "inspect"]
+__all__ = ["GraphHealth", "hops_from_labels", "inspect", "row_keys"]
 
 _WEAK = float(np.log(1e-6))  # edges below hardly let a walker pass
 _FAR = 8  # hops
 _LISTED = 10
 _DIMENSION_ROWS = 3000
 _HUB = 10.0  # times as many neighbours' lists as usual
+_PRUNED, _AUTO, _COSINE = "'pruned'", "'auto'", "'cosine'"
 _FLAT, _STEEP = 0.9, 1e-4  # typical weights of a row's best edge that tell of a bad sigma
 
 
@@ -251,7 +252,7 @@ def _duplicates(
     with_label: dict[bytes, int] = {}
     pairs: list[tuple[Any, Any]] = []
     repeated = 0
-    for i, key in enumerate(_keys(X)):
+    for i, key in enumerate(row_keys(X)):
         repeated += key in seen
         seen.setdefault(key, i)
         if codes[i] >= 0:
@@ -261,7 +262,19 @@ def _duplicates(
     return repeated, pairs
 
 
-def _keys(X: Any) -> list[bytes]:
+def row_keys(X: Any) -> list[bytes]:
+    """Return a key for each row, equal where rows are equal.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        The rows.
+
+    Returns
+    -------
+    list of bytes
+        Long rows are represented by a hash.
+    """
     if sparse.issparse(X):
         X = X.copy()
         X.sum_duplicates()
@@ -300,8 +313,8 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
     unreached = int(classifier.unreached_.sum())
     if unreached:
         out.append(
-            f"{unreached} rows are connected to no label: label one of each island, raise "
-            "graph_neighbors, or use graph='pruned'."
+            f"{unreached} rows are connected to no label: label one of each island, or raise "
+            f"graph_neighbors{_unless(classifier.graph == 'pruned', ', or use graph=' + _PRUNED)}."
         )
     if health.n_unlabeled_islands and not unreached:
         out.append(
@@ -320,19 +333,23 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
         )
     if health.typical_weight > _FLAT:
         out.append(
-            f"sigma={health.sigma:.3g} is large: near and far neighbours weigh almost the same. "
-            "Try half of it, or sigma='auto'."
+            f"sigma ({health.sigma:.3g}) is large: near and far neighbours weigh almost the same. "
+            f"Try sigma={health.sigma / 2:.3g}"
+            f"{_unless(isinstance(classifier.sigma, str), ', or sigma=' + _AUTO)}."
         )
     elif health.typical_weight < _STEEP:
         out.append(
-            f"sigma={health.sigma:.3g} is small against the distance to the nearest neighbour: "
-            "try twice as much, scale the features, or leave out noisy ones."
+            f"sigma ({health.sigma:.3g}) is small against the distance to the nearest neighbour: "
+            f"try sigma={2 * health.sigma:.3g}"
+            f"{_unless(isinstance(classifier.sigma, str), ', or sigma=' + _AUTO)}, scale the "
+            "features, or leave out noisy ones."
         )
     if health.hubs:
         out.append(
             f"{len(health.hubs)} or more rows are hubs, near to very many others (first: "
-            f"{health.hubs[0]['id']}): keep graph='pruned', and try metric='cosine' or fewer "
-            "features."
+            f"{health.hubs[0]['id']}): try "
+            f"{_unless(classifier.graph == 'pruned', 'graph=' + _PRUNED + ', ')}"
+            f"{_unless(classifier.metric == 'cosine', 'metric=' + _COSINE + ' or ')}fewer features."
         )
     if health.n_duplicates > 0.2 * health.n_rows:
         out.append(
@@ -340,6 +357,11 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
             "them or raise graph_neighbors."
         )
     return out
+
+
+def _unless(is_so: bool, words: str) -> str:
+    """Return words of advice, nothing if the advice is followed already."""
+    return "" if is_so else words
 
 
 def _plain(value: Any) -> Any:

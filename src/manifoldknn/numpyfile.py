@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +19,10 @@ from manifoldknn.tables import Column, Table, TableError
 __all__ = ["NumpyTable"]
 
 _CHUNK_ROWS = 8192
+_DAMAGE = (
+    ValueError, EOFError, KeyError, TypeError, AttributeError, RuntimeError, zipfile.BadZipFile,
+    zlib.error, struct.error,
+)  # fmt: skip
 
 
 class NumpyTable(Table):
@@ -36,9 +43,10 @@ class NumpyTable(Table):
     def __init__(self, path: Path, form: str) -> None:
         self.path, self._form = path, form
         try:
-            loaded = np.load(path, allow_pickle=False)
-            self._arrays = {"X": loaded} if form == "npy" else dict(loaded.items())
-        except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+            self._arrays = _loaded(path, form)
+        except TableError:
+            raise
+        except _DAMAGE as error:
             raise TableError(
                 f"{path.name} is no {form.upper()} file of plain arrays "
                 f"({str(error).splitlines()[0] if str(error) else type(error).__name__}): "
@@ -67,6 +75,11 @@ class NumpyTable(Table):
                 self._columns[name] = array
         self.names = list(self._columns)
 
+    @property
+    def taken_names(self) -> set[str]:
+        """Names that no new array may have."""
+        return {*self.names, *self._arrays}
+
     def texts(self, names: list[str]) -> dict[str, list[str]]:
         """Return whole columns as text; NaN is "" and 3.0 is "3"."""
         return {name: [_text(value) for value in self._columns[name].tolist()] for name in names}
@@ -88,22 +101,42 @@ class NumpyTable(Table):
                 for name in names
             ]
 
-    def like(self, name: str, texts: list[str]) -> NDArray[Any]:
-        """Return texts in the dtype of a column, if that loses nothing."""
-        dtype = self._columns[name].dtype
-        try:
-            if dtype.kind == "f":
+    def column_type(self, name: str) -> str:
+        """Return one of `COLUMN_TYPES`."""
+        kinds = {"i": "whole", "u": "whole", "f": "number"}
+        return kinds.get(self._columns[name].dtype.kind, "text")
+
+    def typed(self, kind: str, texts: list[str]) -> NDArray[Any]:
+        """Return texts in a type, if that loses nothing; NaN or -1 where empty."""
+        with suppress(ValueError, OverflowError):
+            if kind == "number":
                 return np.array([float(text) if text else np.nan for text in texts])
-            if dtype.kind in "iu":
-                return np.array([int(text) if text else -1 for text in texts])
-        except ValueError:
-            pass
-        return super().like(name, texts)
+            if kind == "whole":
+                numbers = [int(text) if text else -1 for text in texts]
+                return np.array(numbers, np.uint64 if max(numbers) >= 2**63 else np.int64)
+        return super().typed(kind, texts)
 
     def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
         """Write an NPZ file of all arrays and the new columns."""
         plain = {name: _without_objects(column) for name, column in added.items()}
-        np.savez(file, **(self._arrays | plain))
+        # Not by numpy.savez, whose own arguments no array may be named after.
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in (self._arrays | plain).items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+
+
+def _loaded(path: Path, form: str) -> dict[str, NDArray[Any]]:
+    with path.open("rb") as file:  # closed even if numpy gives up
+        loaded = np.load(file, allow_pickle=False)
+        found = "npy" if isinstance(loaded, np.ndarray) else "npz"
+        if found != form:
+            raise TableError(f"{path.name} is not {form.upper()}: say --format {found}")
+        arrays = {"X": loaded} if found == "npy" else dict(loaded.items())
+    strange = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
+    if strange:
+        raise ValueError(f"{strange[0]!r} is no array")
+    return arrays
 
 
 def _text(value: Any) -> str:

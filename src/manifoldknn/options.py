@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from typing import Any, NoReturn
 
 import manifoldknn
 from manifoldknn.parameters import GRAPHS, ON_UNREACHED
 
-__all__ = ["build_parser"]
+__all__ = ["as_options", "build_parser"]
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz")
 
@@ -54,6 +55,42 @@ def build_parser() -> argparse.ArgumentParser:
         commands, "inspect", "look the graph over: islands, hubs, reach of the labels, advice"
     )
     return parser
+
+
+def as_options(text: str) -> str:
+    """Return advice about parameters in Python as advice about options.
+
+    Parameters
+    ----------
+    text : str
+        Such as a warning of the classifier.
+
+    Returns
+    -------
+    str
+        The same with options in place of parameters.
+
+    Examples
+    --------
+    >>> from manifoldknn.options import as_options
+    >>> as_options("raise graph_neighbors, or use graph='pruned'")
+    'raise --graph-neighbors, or use --graph pruned'
+    """
+    text = re.sub(rf"\b({_SETTABLE})=(?:'([^']*)'|([\w.+-]*\w))", _as_setting, text)
+    return re.sub(rf"(?<![\w-])({_COMPOUND})(?![\w-])", _as_setting, text)
+
+
+_PARAMETERS = (
+    "n_neighbors", "graph_neighbors", "graph", "sigma", "alpha", "tree_depth", "theta", "metric",
+    "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "random_state",
+)  # fmt: skip
+_SETTABLE = "|".join(_PARAMETERS)
+_COMPOUND = "|".join(name for name in _PARAMETERS if "_" in name)  # no ordinary words
+
+
+def _as_setting(match: re.Match[str]) -> str:
+    name, *values = match.groups()
+    return " ".join([f"--{name.replace('_', '-')}", *(value for value in values if value)])
 
 
 def _classify(commands: Any) -> None:

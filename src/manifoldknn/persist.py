@@ -35,6 +35,7 @@ __all__ = ["ModelFileError", "load", "load_with_extra", "save"]
 
 _KIND = "manifoldknn model"
 _VERSION = 1
+_MOST_JOBS = 1024
 
 
 def save(
@@ -258,7 +259,9 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
         classifier.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
     classifier._graph, classifier._walk = graph, walk
     classifier._index = _opened(classifier, X, data["stream"]["n_first"])
-    classifier.sigma_, classifier.n_iter_ = float(from_plain(data["sigma"])), walk.n_iter
+    sigma = from_plain(data["sigma"])
+    require(type(sigma) in (int, float) and 0 < sigma < np.inf, "sigma")
+    classifier.sigma_, classifier.n_iter_ = float(sigma), walk.n_iter
     classifier._class_factors = floats(arrays, "class_factors", (n_classes,))
     classifier.label_distributions_ = floats(arrays, "shares", (n, n_classes))
     classifier.unreached_ = arrays["unreached"]
@@ -288,6 +291,7 @@ def _opened(classifier: ManifoldKNNClassifier, X: Any, n_first: Any) -> GrowingI
 
 
 def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier:
+    require(set(plain) == set(ManifoldKNNClassifier().get_params(deep=False)), "parameters")
     params = {name: from_plain(value) for name, value in plain.items()}
     if params["neighbors"] is None:
         params["neighbors"] = arrays["given_indices"], arrays["given_distances"]
@@ -296,6 +300,8 @@ def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier
     classifier = ManifoldKNNClassifier().set_params(**params)
     check_parameters(classifier.get_params(deep=False))
     require(classifier.metric in METRICS, "metric")
+    n_jobs = classifier.n_jobs
+    require(n_jobs is None or abs(n_jobs) <= _MOST_JOBS, "n_jobs")
     return classifier
 
 

@@ -15,16 +15,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
+from manifoldknn import cells
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.exceptions import ManifoldKNNWarning
 from manifoldknn.features import FeatureStep
 from manifoldknn.neighbors import check_metric
+from manifoldknn.options import as_options
 from manifoldknn.parameters import check_parameters
 from manifoldknn.progress import timed_stages
 from manifoldknn.tables import Table, TableError, format_of, open_table
 
-__all__ = ["PARAMETERS", "Session", "column_ids", "learn", "open_input", "stage"]
+__all__ = ["PARAMETERS", "Session", "column_ids", "learn", "noted", "open_input", "stage"]
 
 logger = logging.getLogger("manifoldknn")
 
@@ -74,6 +77,24 @@ def stage(seconds: dict[str, float], name: str) -> Iterator[None]:
     seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
 
 
+@contextmanager
+def noted(notes: list[str]) -> Iterator[None]:
+    """Add what is warned about inside the block to the notes, each thing once.
+
+    Parameters
+    ----------
+    notes : list of str
+        Gets warnings of this package, and of walks that did not converge.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        for category in (ManifoldKNNWarning, ConvergenceWarning):
+            warnings.simplefilter("always", category)
+        yield
+    told = [as_options(str(warning.message)) for warning in caught]
+    notes.extend(note for note in dict.fromkeys(told) if note not in notes)
+
+
 def open_input(path: Path, form: str | None, delimiter: str | None) -> Table:
     """Open the user's file, or say in one line why not."""
     if delimiter is not None:
@@ -115,7 +136,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     )
     check_parameters(classifier.get_params(deep=False))
     check_metric(classifier.metric, is_sparse=False)
-    used = _used_columns(table, options)
+    used = _used_columns(table, options, notes)
     with stage(seconds, "reading"):
         special = [options.label] + ([options.id] if options.id else [])
         texts = table.texts(special)
@@ -128,10 +149,8 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         step, X = FeatureStep.fit(table, used, scale=options.scale, insist=bool(options.features))
         notes.extend(f"left out {name!r}: {why}" for name, why in step.left_out)
     _check_features(X)
-    with timed_stages(seconds), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ManifoldKNNWarning)
+    with timed_stages(seconds), noted(notes):
         classifier.fit(X, labels)
-    notes.extend(str(warning.message) for warning in caught)
     return Session(table, ids, labels, step, classifier, seconds, notes)
 
 
@@ -142,7 +161,7 @@ def _check_features(X: NDArray[Any]) -> None:
         raise TableError("some features are too large to be measured: rescale them")
 
 
-def _used_columns(table: Table, options: argparse.Namespace) -> list[str]:
+def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -> list[str]:
     """Return the columns to make features of; say which of those named do not exist."""
     special = {"--label": [options.label], "--id": [options.id] if options.id else []}
     named = {"--features": options.features or [], "--drop": options.drop or []}
@@ -155,6 +174,10 @@ def _used_columns(table: Table, options: argparse.Namespace) -> list[str]:
                 raise TableError(f"{option}: no column {name!r}; {hint}The columns are: {some}")
     kept = options.features or table.names
     without = {options.label, options.id, *(options.drop or [])}
+    if not options.features:
+        index = [name for name in table.index_names if name not in without]
+        notes.extend(f"left out {name!r}: the index of a pandas frame" for name in index)
+        without.update(index)
     used = [name for name in kept if name not in without]
     if not used:
         raise TableError("no column is left for features: name some with --features")
@@ -199,6 +222,12 @@ def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[st
     elif "-1" in present and all(_is_whole(text) for text in present):
         marker = "-1"
         notes.append(f"-1 in {name!r} counts as no label; use --unlabeled '' if it is a class")
+    notes.extend(
+        f"{text!r} in {name!r} counts as a class ({trimmed.count(text)} rows); if it means no "
+        f"label, add --unlabeled {text}"
+        for text in sorted(present - {marker})
+        if cells.is_missing(text)
+    )
     labels = np.empty(len(trimmed), dtype=object)
     labels[:] = ["" if text == marker else text for text in trimmed]
     classes = set(labels.tolist()) - {""}

@@ -22,6 +22,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
+from manifoldknn.inspection import hops_from_labels, row_keys
 from manifoldknn.rowids import check_all_walked, fitted_row_ids
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ __all__ = ["Suggestions", "suggest", "uncertainty"]
 _EVERY_ROW = 0.01  # weight of a row about which nothing is uncertain
 _MOST_ROWS = 20_000  # that k-means is run on
 _STARTS = 3
+_SOME = 0.05  # share of a class that casts doubt
+_NEARBY = 2  # edges
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,9 @@ def suggest(
     rng = np.random.default_rng(random_state)
     candidates = _candidates(classifier, weight, rng)
     rows, speaks_for = _spread(classifier, candidates, weight, int(n), rng)
-    reasons = [_reason(classifier, row, count) for row, count in zip(rows, speaks_for)]
+    rows, speaks_for = _filled_up(classifier, rows, speaks_for, weight, int(n))
+    hops = _hops(classifier, rows)
+    reasons = [_reason(classifier, *of_row) for of_row in zip(rows, speaks_for, hops)]
     return Suggestions(ids[rows], rows, doubt[rows], speaks_for, reasons)
 
 
@@ -218,6 +223,52 @@ def _one_of_each(
     return np.array(chosen, dtype=np.intp)
 
 
+def _filled_up(
+    classifier: ManifoldKNNClassifier,
+    rows: NDArray[np.intp],
+    speaks_for: NDArray[np.intp],
+    weight: NDArray[np.float64],
+    n: int,
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Add rows until there are `n`: heaviest first, beside no chosen one while there are such."""
+    unlabeled = np.flatnonzero(classifier._labels.codes < 0)
+    sparse_rows = sparse.issparse(classifier._index.X)
+    if not len(unlabeled) or (len(rows) >= n and not sparse_rows):
+        return rows, speaks_for
+    keys = row_keys(classifier._index.X)
+    first_of = {keys[row]: place for place, row in reversed(list(enumerate(rows)))}
+    kept = np.array(sorted(first_of.values()), dtype=np.intp)  # sparse rows may be copies
+    rows, speaks_for = rows[kept], speaks_for[kept]
+    closed = np.zeros(classifier._graph.n_samples, dtype=bool)
+    for row in rows:
+        closed[_beside(classifier, row)] = True
+    more: list[int] = []
+    taken = set(first_of)
+    heaviest = unlabeled[np.argsort(-weight[unlabeled], kind="stable")]
+    for may_be_beside in (False, True):
+        for row in heaviest:
+            if len(rows) + len(more) >= n:
+                break
+            if keys[row] in taken or (closed[row] and not may_be_beside):
+                continue
+            taken.add(keys[row])
+            more.append(int(row))
+            if not may_be_beside:
+                closed[_beside(classifier, row)] = True
+    return (
+        np.concatenate([rows, more]).astype(np.intp),
+        np.concatenate([speaks_for, np.ones(len(more))]).astype(np.intp),
+    )
+
+
+def _hops(classifier: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return how many edges some rows are away from a label; -1 where that is unknown."""
+    W, labeled = classifier._graph.log_weights, classifier.labeled_indices_
+    if classifier._graph.is_sparse:
+        return hops_from_labels(W, labeled)[rows]
+    return np.where(np.isfinite(W[np.ix_(rows, labeled)]).any(axis=1), 1, -1)
+
+
 def _beside(classifier: ManifoldKNNClassifier, row: int) -> NDArray[np.intp]:
     """Return a row and those it is linked with, or that equal it."""
     X = classifier._index.X
@@ -242,14 +293,19 @@ def _distances(points: Any, centers: NDArray[Any]) -> NDArray[np.float64]:
     return distances
 
 
-def _reason(classifier: ManifoldKNNClassifier, row: int, speaks_for: int) -> str:
+def _reason(classifier: ManifoldKNNClassifier, row: int, speaks_for: int, hops: int) -> str:
     shares = classifier.label_distributions_[row]
     like = f"; speaks for about {speaks_for} rows" if speaks_for > 1 else ""
     if classifier.unreached_[row]:
         return f"no labelled row reaches it{like}"
     first, *rest = np.argsort(-shares, kind="stable")
     name, share = classifier.classes_[first], shares[first]
-    if not rest or shares[rest[0]] < 0.05:
-        return f"looks like {name}, without a label nearby to confirm it{like}"
-    other = classifier.classes_[rest[0]]
-    return f"undecided between {name} ({share:.0%}) and {other} ({shares[rest[0]]:.0%}){like}"
+    if rest and shares[rest[0]] >= _SOME:
+        other = classifier.classes_[rest[0]]
+        return f"undecided between {name} ({share:.0%}) and {other} ({shares[rest[0]]:.0%}){like}"
+    if hops > _NEARBY:
+        return (
+            f"looks like {name}, without a label nearby to confirm it ({hops} edges to the "
+            f"nearest){like}"
+        )
+    return f"looks like {name}; to confirm what its neighbours say{like}"

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "Table", "TableError", "check_names", "format_of", "open_table"]
+__all__ = [
+    "COLUMN_TYPES",
+    "Column",
+    "Table",
+    "TableError",
+    "check_names",
+    "format_of",
+    "open_table",
+]
+
+COLUMN_TYPES = ("text", "whole", "number", "decimal")  # of labels, to be given back in kind
 
 # Text as it stands in the file, or numbers with NaN where missing.
 Column = list[str] | NDArray[np.float64]
@@ -37,11 +47,19 @@ class Table(ABC):
         Rows.
     together : list of str
         Columns that were one matrix, and so have one unit.
+    index_names : list of str
+        Columns that were the index of a pandas frame.
     """
 
     names: list[str]
     n_rows: int
     together: list[str]
+    index_names: Sequence[str] = ()
+
+    @property
+    def taken_names(self) -> set[str]:
+        """Names that no new column may have."""
+        return set(self.names)
 
     @abstractmethod
     def texts(self, names: list[str]) -> dict[str, list[str]]:
@@ -55,12 +73,21 @@ class Table(ABC):
     def chunks(self, names: list[str]) -> Iterator[list[Column]]:
         """Yield some thousand rows at a time of some columns."""
 
-    def like(self, name: str, texts: list[str]) -> NDArray[Any]:
-        """Return texts as a column to add beside another: text, unless that one has a type."""
+    def column_type(self, name: str) -> str:
+        """Return one of `COLUMN_TYPES`: text, unless the file gives the column a type."""
         del name
+        return "text"
+
+    def typed(self, kind: str, texts: list[str]) -> NDArray[Any]:
+        """Return texts as a column of some type, if this file has types."""
+        del kind
         column = np.empty(len(texts), dtype=object)
         column[:] = texts
         return column
+
+    def like(self, name: str, texts: list[str]) -> NDArray[Any]:
+        """Return texts as a column to add beside another, of its type."""
+        return self.typed(self.column_type(name), texts)
 
     @abstractmethod
     def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:

@@ -7,6 +7,7 @@ they are never taken apart and put together again.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Iterator, Mapping
@@ -91,7 +92,8 @@ class TextTable(Table):
     def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
         """Write every record as it stands, with cells appended."""
         out = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        with self._open(keep_mark=True) as source:
+        out.write(self._mark())
+        with self._open() as source:
             lines = _Remembering(source)
             records = csv.reader(lines, delimiter=self._delimiter, strict=True)
             row = -1
@@ -118,9 +120,14 @@ class TextTable(Table):
         csv.writer(buffer, delimiter=self._delimiter, lineterminator="\r\n").writerow(cells)
         return f"{body}{self._delimiter}{buffer.getvalue()[:-2]}{end}"
 
-    def _open(self, *, keep_mark: bool = False) -> IO[str]:
+    def _open(self) -> IO[str]:
         # The mark that some programs put before UTF-8 belongs to no column's name.
-        return self.path.open(encoding="utf-8" if keep_mark else "utf-8-sig", newline="")
+        return self.path.open(encoding="utf-8-sig", newline="")
+
+    def _mark(self) -> str:
+        """Return the mark that the file begins with, if it has one."""
+        with self.path.open("rb") as file:
+            return "\ufeff" if file.read(3) == codecs.BOM_UTF8 else ""
 
     def _rows(self) -> Iterator[list[str]]:
         records = self._records()

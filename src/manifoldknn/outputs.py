@@ -1,0 +1,190 @@
+"""Where answers go: what may be written is checked before the work begins."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.atomic import check_ordinary, replaced_file
+from manifoldknn.inputs import input_format, is_stream
+from manifoldknn.tables import Table, TableError, format_of
+
+__all__ = ["answers", "check_format", "check_targets", "new_names", "table_target", "write_table"]
+
+NEW_COLUMNS = ("predicted", "confidence", "margin", "off_manifold", "unreached")
+
+
+def table_target(options: argparse.Namespace) -> str:
+    """Return where the table goes, "-" for standard output.
+
+    Parameters
+    ----------
+    options : Namespace
+        With ``file`` and ``out``.
+
+    Returns
+    -------
+    str
+        ``--out``, or the input with "-labelled" before its suffix.
+    """
+    if options.out:
+        return str(options.out)
+    if is_stream(options.file):
+        return "-"
+    path = Path(options.file)
+    if path.is_dir() or not path.name:
+        raise TableError(f"{path} is a folder: name a file in it")
+    suffix = ".npz" if path.suffix.lower() == ".npy" else path.suffix
+    return str(path.with_name(f"{path.stem}-labelled{suffix}"))
+
+
+def check_targets(
+    options: argparse.Namespace, targets: Mapping[str, str | None], *, model: str | None = None
+) -> None:
+    """Say before the work begins that something cannot be written.
+
+    Parameters
+    ----------
+    options : Namespace
+        With ``file`` and ``force``.
+    targets : mapping of str to str or None
+        Files to write, by the option that names them.
+    model : str, optional
+        A model that is read, and so must not be written over.
+    """
+    taken = {} if is_stream(options.file) else {os.path.realpath(options.file): "the input itself"}
+    if model is not None:
+        taken[os.path.realpath(model)] = "the model itself"
+    for option, name in targets.items():
+        if name == "-" and option != "--out":
+            raise TableError(f"{option} -: only the table can go to standard output; name a file")
+        if name is None or name == "-":
+            continue
+        path = Path(name)
+        _check_place(path, options.force)
+        place = os.path.realpath(path)
+        if place in taken:
+            raise TableError(f"{option} {path} is {taken[place]}: choose another name")
+        if path.exists():
+            _check_not_same(option, path, taken)
+            if not options.force:
+                raise FileExistsError(f"{path} exists already")
+        taken[place] = f"also what {option} names"
+
+
+def _check_place(path: Path, force: bool) -> None:
+    if path.is_dir():
+        raise TableError(f"{path} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise TableError(f"there is no folder {path.parent}: make it, or choose another place")
+    check_ordinary(path)
+    if not os.access(path.parent, os.W_OK) and (force or not path.exists()):
+        raise TableError(f"nothing may be written in {path.parent}: choose another place")
+
+
+def _check_not_same(option: str, path: Path, taken: dict[str, str]) -> None:
+    """Refuse other names (hard links) of files that are in use already."""
+    for place, what in taken.items():
+        if os.path.exists(place) and path.samefile(place):
+            raise TableError(f"{option} {path} is {what}: choose another name")
+
+
+def check_format(target: str, options: argparse.Namespace) -> None:
+    """Refuse an output whose suffix promises another format than the input has.
+
+    Parameters
+    ----------
+    target : str
+        Where the table goes.
+    options : Namespace
+        With ``file`` and ``format``.
+    """
+    source = input_format(options)
+    wanted = None if target == "-" else format_of(target)
+    source = {"npy": "npz"}.get(str(source), source)
+    if wanted is not None and wanted != source:
+        raise TableError(
+            f"--out {target} is {wanted} and the input is {source}: the format stays, so let the "
+            f"name end in .{source}"
+        )
+
+
+def new_names(table: Table, prefix: str) -> list[str]:
+    """Return the names of the columns to add, or say that one is taken.
+
+    Parameters
+    ----------
+    table : Table
+        The input.
+    prefix : str
+        What to put before the names.
+
+    Returns
+    -------
+    list of str
+        Five names.
+    """
+    names = [prefix + name for name in NEW_COLUMNS]
+    taken = [name for name in names if name in table.taken_names]
+    if taken:
+        raise TableError(
+            f"the file has a column {taken[0]!r} already: put something before the new names with "
+            "--prefix new_"
+        )
+    return names
+
+
+def write_table(
+    table: Table, target: str, added: dict[str, NDArray[Any]], options: argparse.Namespace
+) -> None:
+    """Write the table with its new columns, whole or not at all.
+
+    Parameters
+    ----------
+    table : Table
+        The input.
+    target : str
+        A file, or "-" for standard output.
+    added : dict of str to ndarray
+        The new columns.
+    options : Namespace
+        With ``force``.
+    """
+    if target == "-":
+        buffer = io.BytesIO()
+        table.write(buffer, added)
+        sys.stdout.buffer.write(buffer.getvalue())
+        return
+    with replaced_file(target, force=options.force) as file:
+        table.write(file, added)
+
+
+def answers(
+    shares: NDArray[np.float64], codes: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the share of the answer, and its lead over the next class.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_rows, n_classes)
+        Votes.
+    codes : ndarray of shape (n_rows,)
+        Class numbers of the answers, -1 where there is none.
+
+    Returns
+    -------
+    confidence, margin : ndarray of shape (n_rows,)
+        Both from 0 to 1.
+    """
+    confidence = shares[np.arange(len(shares)), np.maximum(codes, 0)]
+    top = np.sort(shares, axis=1)
+    margin = top[:, -1] - top[:, -2] if shares.shape[1] > 1 else np.ones(len(shares))
+    return confidence, margin

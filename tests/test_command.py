@@ -1,0 +1,95 @@
+"""The command from its very beginning: interruptions while it imports and while it writes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import manifoldknn
+from manifoldknn.command import main
+
+SOURCE = Path(__file__).parent.parent / "src"
+FLOWERS = SOURCE.parent / "examples" / "flowers.csv"
+posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+
+STOPPED = """
+import builtins, os, signal, sys
+real = builtins.__import__
+def stopping(name, *rest, **named):
+    if name.startswith("numpy"):
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(name, *rest, **named)
+builtins.__import__ = stopping
+from manifoldknn.command import main
+sys.exit(main(["classify", "none.csv", "--label", "x"]))
+"""
+
+WRITING = """
+import sys, time
+from manifoldknn import textfile
+def write(self, file, added):
+    file.write(b"half")
+    file.flush()
+    print("writing", file=sys.stderr, flush=True)
+    time.sleep(60)
+textfile.TextTable.write = write
+from manifoldknn.command import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def started(folder, code, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], cwd=folder, stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)}, text=True,
+    )  # fmt: skip
+
+
+@posix
+def test_interrupted_while_importing(tmp_path):
+    process = started(tmp_path, STOPPED)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines() == ["manifoldknn: error: interrupted: nothing was written"]
+
+
+@posix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_ended_while_writing(tmp_path, number, code):
+    (tmp_path / "f.csv").write_bytes(FLOWERS.read_bytes())
+    process = started(tmp_path, WRITING, "classify", "f.csv", "--label", "species", "--quiet")
+    assert process.stderr.readline() == "writing\n"
+    time.sleep(0.1)
+    assert len(os.listdir(tmp_path)) == 2  # the temporary file is there
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in err
+    assert os.listdir(tmp_path) == ["f.csv"]
+
+
+def test_nothing_heavy_is_imported_to_begin_with():
+    code = "import sys, manifoldknn.command; print('numpy' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert done.stdout == "False\n"
+
+
+def test_every_public_name_is_there():
+    for name in manifoldknn.__all__:
+        assert getattr(manifoldknn, name).__name__ == name
+        assert name in dir(manifoldknn)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        manifoldknn.nonsense  # noqa: B018
+
+
+def test_codes_are_passed_on(capsys, monkeypatch):
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert main(["classify", "no such file.csv", "--label", "x"]) == 2
+    assert "there is no file" in capsys.readouterr().err
