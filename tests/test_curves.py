@@ -59,7 +59,7 @@ def test_constant_speed():
 
 @pytest.mark.parametrize("n_bridges", [-1, 1.5, "2", True, None])
 def test_bad_bridges_are_refused(n_bridges):
-    with pytest.raises(ValueError, match="n_bridges=.* must be a whole number"):
+    with pytest.raises(ValueError, match=r"n_bridges=.* must be a whole number"):
         drawn(n_bridges=n_bridges)
 
 

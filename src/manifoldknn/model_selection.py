@@ -94,7 +94,10 @@ class SemiSupervisedSplit(BaseCrossValidator):
         self.random_state = random_state
 
     def split(
-        self, X: Any, y: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        groups: Any = None,  # noqa: ARG002 - scikit-learn's signature
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield the rows to learn from and the rows to test.
 
@@ -144,7 +147,12 @@ class SemiSupervisedSplit(BaseCrossValidator):
             seed = check_random_state(seed).randint(2**31 - 1)
         return fold_numbers(labels.codes[labels.labeled], self.n_splits, int(seed))
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self,
+        X: Any = None,  # noqa: ARG002 - scikit-learn's signature
+        y: Any = None,  # noqa: ARG002
+        groups: Any = None,  # noqa: ARG002
+    ) -> int:
         """Return the number of folds.
 
         Parameters

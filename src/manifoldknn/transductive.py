@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifoldknn.labels import encode_labels
+from manifoldknn.state import all_or_nothing
 
 __all__ = ["TransductiveClassifier", "last_step"]
 
@@ -89,10 +90,11 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         self : TransductiveClassifier
             Ready to be asked.
         """
-        X = self._checked(X, reset=True)
-        labels = encode_labels(y, unlabeled=self._marker())
-        if len(labels.codes) != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows, but y has {len(labels.codes)} entries.")
+        with all_or_nothing(self):
+            X = self._checked(X, reset=True)
+            labels = encode_labels(y, unlabeled=self._marker())
+            if len(labels.codes) != X.shape[0]:
+                raise ValueError(f"X has {X.shape[0]} rows, but y has {len(labels.codes)} entries.")
         self.classes_, self._labels, self._X = labels.classes, labels, X
         self._fitted = None
         return self
@@ -107,8 +109,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """The estimator, fitted on the training rows alone."""
         check_is_fitted(self)
         if self._fitted is None:
-            y = self._labels.decode(self._labels.codes)
-            self._fitted = clone(self.estimator).fit(self._X, y)
+            self._fitted = clone(self.estimator).fit(self._X, self._shown(self._labels.codes))
         return self._fitted
 
     @property
@@ -116,6 +117,13 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """Its label for every training row."""
         own = getattr(last_step(self.estimator_), "transduction_", None)
         return np.asarray(self.estimator_.predict(self._X) if own is None else own)
+
+    def _shown(self, codes: NDArray[np.intp]) -> NDArray[Any]:
+        """Return labels as the estimator reads them."""
+        y = self._labels.decode(codes)
+        if y.dtype.kind == "f" and not hasattr(last_step(self.estimator), "unlabeled"):
+            y[codes < 0] = -1  # scikit-learn's own mark; NaN it would refuse
+        return y
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         # Frames stay frames: a pipeline may choose columns by name, or turn words into numbers.
@@ -129,11 +137,11 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         codes = np.append(self._labels.codes, np.full(X.shape[0], -1))
-        model = clone(self.estimator).fit(_stacked(self._X, X), self._labels.decode(codes))
+        model = clone(self.estimator).fit(_stacked(self._X, X), self._shown(codes))
         own = getattr(last_step(model), attribute, None)
         return np.asarray(getattr(model, method)(X) if own is None else own[self._X.shape[0] :])
 
-    @_answers("predict")
+    @_answers("predict")  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify rows as unlabelled ones among the training rows.
 
@@ -149,7 +157,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """
         return self._with(X, "transduction_", "predict")
 
-    @_answers("predict_proba")
+    @_answers("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return class probabilities of rows as unlabelled ones among the training rows.
 

@@ -17,6 +17,7 @@ from manifoldknn.labels import encode_labels
 from manifoldknn.neighbors import ExactIndex, Neighbors, check_metric
 from manifoldknn.parameters import ON_UNREACHED, check_choice, check_integer
 from manifoldknn.samples import check_new_samples, check_samples
+from manifoldknn.state import all_or_nothing
 from manifoldknn.vote import class_shares, winners
 
 __all__ = ["GeodesicKNNClassifier", "nearest_by_path"]
@@ -131,6 +132,10 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
         check_integer("n_neighbors", self.n_neighbors, minimum=1)
         check_integer("graph_neighbors", self.graph_neighbors, minimum=1)
         check_choice("on_unreached", self.on_unreached, ON_UNREACHED)
+        with all_or_nothing(self):
+            return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any) -> Self:
         X = check_samples(self, X, y)
         check_metric(self.metric, is_sparse=not isinstance(X, np.ndarray))
         labels = encode_labels(y, unlabeled=self.unlabeled)
@@ -163,7 +168,8 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_queries,)
             Labels; the unlabelled marker where the classifier abstains.
         """
-        return self._labels.decode(self._asked(X)[1])
+        _, codes = self._asked(X)
+        return self._labels.decode(codes)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the class shares of the vote for new rows.

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifoldknn.parameters import check_class_prior, check_positive
+from manifoldknn.state import all_or_nothing
 
 __all__ = ["KernelNaiveBayes", "normal_bandwidths"]
 
@@ -97,10 +98,11 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
         check_positive("bandwidth_scale", self.bandwidth_scale)
         if self.bandwidth != "normal":
             check_positive("bandwidth", self.bandwidth, or_else="'normal'")
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        prior = check_class_prior(self.class_prior, codes, classes)
+        with all_or_nothing(self):
+            X, y = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(y)
+            classes, codes = np.unique(y, return_inverse=True)
+            prior = check_class_prior(self.class_prior, codes, classes)
         samples = [X[codes == c] for c in range(len(classes))]
         if self.bandwidth == "normal":
             pooled = normal_bandwidths(X)
@@ -166,7 +168,8 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_queries,)
             The most probable classes.
         """
-        return np.asarray(self.classes_[self.predict_joint_log_proba(X).argmax(axis=1)])
+        joint = self.predict_joint_log_proba(X)
+        return np.asarray(self.classes_[joint.argmax(axis=1)])
 
 
 def normal_bandwidths(X: Floats) -> Floats:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifoldknn.neighbors import ExactIndex, check_metric
 from manifoldknn.parameters import check_choice, check_integer
+from manifoldknn.state import all_or_nothing
 from manifoldknn.vote import class_shares, winners
 
 __all__ = ["KERNELS", "WeightedKNNClassifier"]
@@ -120,8 +121,9 @@ class WeightedKNNClassifier(ClassifierMixin, BaseEstimator):
         check_integer("n_neighbors", self.n_neighbors, minimum=1)
         check_choice("kernel", self.kernel, tuple(KERNELS))
         check_metric(self.metric, is_sparse=False)
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
+        with all_or_nothing(self):
+            X, y = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(y)
         self.classes_, self._codes = np.unique(y, return_inverse=True)
         self._index = ExactIndex(X, metric=self.metric, n_jobs=self.n_jobs)
         return self
@@ -161,4 +163,5 @@ class WeightedKNNClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_queries,)
             Classes.
         """
-        return np.asarray(self.classes_[winners(self.predict_proba(X))])
+        shares = self.predict_proba(X)
+        return np.asarray(self.classes_[winners(shares)])
