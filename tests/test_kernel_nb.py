@@ -12,7 +12,9 @@ import manifoldknn.baselines.kernel_nb as module
 from manifoldknn.baselines import KernelNaiveBayes
 
 
-@parametrize_with_checks([KernelNaiveBayes(), KernelNaiveBayes(bandwidth=0.5)])
+@parametrize_with_checks(
+    [KernelNaiveBayes(), KernelNaiveBayes(bandwidth="normal"), KernelNaiveBayes(bandwidth=0.5)]
+)
 def test_sklearn_check(estimator, check):
     check(estimator)
 
@@ -26,13 +28,18 @@ def width(values):
     return s * (4 / (3 * len(values))) ** (1 / 5)
 
 
-def literal(X, y, q, scale=1.0):
+def shared_width(values, n):
+    return np.std(values, ddof=1) * (4 / (3 * n)) ** (1 / 5) if np.ptp(values) > 0 else 0.0
+
+
+def literal(X, y, q, rule, scale=1.0):
     joint = []
     for c in np.unique(y):
         rows = X[y == c]
         value = np.log(len(rows) / len(X))
         for j in range(X.shape[1]):
-            h = scale * (width(rows[:, j]) or width(X[:, j]))
+            shared = shared_width(X[:, j], len(rows))
+            h = scale * ((width(rows[:, j]) or shared) if rule == "normal" else shared)
             if h > 0:
                 bumps = [npdf(float(q[j]), float(x), float(h)) for x in rows[:, j]]
                 value += float(log(sum(bumps) / len(rows)))  # numbers that cannot underflow
@@ -41,16 +48,16 @@ def literal(X, y, q, scale=1.0):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([0.5, 1.0, 2.0]))
-def test_log_densities_equal_the_formula(seed, scale):
+@given(st.integers(0, 10_000), st.sampled_from(["shared", "normal"]), st.sampled_from([0.5, 2.0]))
+def test_log_densities_equal_the_formula(seed, rule, scale):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(20, 4)), np.arange(20) % 3
     X[y == 1, 0] = 0.25  # constant in one class
     X[::2, 1] = 0.0  # mostly one value
     X[:, 3] = 7.0  # constant everywhere
-    clf = KernelNaiveBayes(bandwidth_scale=scale).fit(X, y)
+    clf = KernelNaiveBayes(bandwidth=rule, bandwidth_scale=scale).fit(X, y)
     Q = rng.normal(size=(5, 4))
-    expected = [literal(X, y, q, scale) for q in Q]
+    expected = [literal(X, y, q, rule, scale) for q in Q]
     np.testing.assert_allclose(clf.predict_joint_log_proba(Q), expected, rtol=1e-9)
     np.testing.assert_array_equal(clf.predict(Q), np.argmax(expected, axis=1))
 
@@ -64,8 +71,8 @@ def test_rows_far_from_everything_are_still_told_apart():
 
 
 def test_one_label_per_class_has_the_width_of_the_whole_feature():
-    clf = KernelNaiveBayes().fit([[0.0], [1.0], [4.0]], [0, 1, 2])
-    np.testing.assert_allclose(clf.bandwidth_, np.full((3, 1), width([0.0, 1.0, 4.0])))
+    clf = KernelNaiveBayes(bandwidth="normal").fit([[0.0], [1.0], [4.0]], [0, 1, 2])
+    np.testing.assert_allclose(clf.bandwidth_, np.full((3, 1), shared_width([0.0, 1.0, 4.0], 1)))
     assert clf.predict([[0.4], [3.0]]).tolist() == [0, 2]
 
 
@@ -90,7 +97,7 @@ def test_priors():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bandwidth": 0}, "bandwidth=0 must be a positive, finite number or 'normal'"),
+        ({"bandwidth": 0}, "bandwidth=0 must be a positive, finite number or 'shared' or 'normal'"),
         ({"bandwidth": "wide"}, "bandwidth='wide' must be"),
         ({"bandwidth_scale": -1}, "bandwidth_scale=-1 must be a positive"),
         ({"class_prior": [1, 2, 3]}, "class_prior must hold one number for each of the 2"),

@@ -57,7 +57,11 @@ def _ann(_: int, seed: int) -> Baseline:
 
 
 def _bayes(_: int, __: int) -> Baseline:
-    return Baseline(KernelNaiveBayes(), {"bandwidth_scale": [1.0, 0.25, 0.5, 2.0, 4.0]})
+    grid: dict[str, list[Any]] = {
+        "bandwidth": ["shared", "normal"],
+        "bandwidth_scale": [1.0, 0.25, 0.5, 2.0],
+    }
+    return Baseline(KernelNaiveBayes(), grid)
 
 
 def _tree(_: int, seed: int) -> Baseline:
