@@ -6,8 +6,22 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from manifoldknn.datasets import make_arch_and_s
-from manifoldknn.datasets.synthetic import _arch, _mirrored_s
+from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.baselines import GeodesicKNNClassifier, WeightedKNNClassifier
+from manifoldknn.datasets import (
+    make_arch_and_s,
+    make_circle_and_strip,
+    make_knot,
+    make_two_circles,
+)
+from manifoldknn.datasets.synthetic import _arch, _circle, _mirrored_s, _strand, _strip
+
+WITH_BRIDGES = (make_two_circles, make_circle_and_strip, make_knot)
+CURVES = {
+    make_two_circles: (_circle(1.0), _circle(0.6)),
+    make_circle_and_strip: (_circle(1.0), _strip),
+    make_knot: (_strand(0.0), _strand(np.pi)),
+}
 
 
 def test_shapes_and_dtypes():
@@ -58,7 +72,7 @@ def test_without_noise_samples_lie_on_the_curves():
     np.testing.assert_allclose(bowl, 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("curve", [_arch, _mirrored_s])
+@pytest.mark.parametrize("curve", [_arch, _mirrored_s, _circle(0.6), _strip, _strand(0.0)], ids=str)
 def test_curves_run_at_constant_speed_without_jumps(curve):
     steps = np.linalg.norm(np.diff(curve(np.linspace(0, 1, 2001)), axis=0), axis=1)
     np.testing.assert_allclose(steps, steps.mean(), rtol=1e-3)
@@ -116,3 +130,67 @@ def test_bad_sizes_are_refused(n_samples):
 def test_bad_noise_is_refused(noise):
     with pytest.raises(ValueError, match="noise is a standard deviation"):
         make_arch_and_s(noise=noise)
+
+
+@pytest.mark.parametrize("make", WITH_BRIDGES)
+class TestSetsWithBridges:
+    def test_shapes_seeds_and_labels(self, make):
+        X, y, labeled = make(random_state=1)
+        assert X.shape == (400, 2)
+        assert np.bincount(y).tolist() == [200, 200]
+        assert len(set(labeled.tolist())) == 6
+        assert y[labeled].tolist() == [0, 0, 0, 1, 1, 1]
+        for a, b in zip((X, y, labeled), make(random_state=1)):
+            np.testing.assert_array_equal(a, b)
+        assert not np.array_equal(X, make(random_state=2)[0])
+        assert np.bincount(make((30, 21), random_state=0)[1]).tolist() == [30, 21]
+
+    def test_samples_lie_on_two_curves_but_for_the_bridges(self, make):
+        X, y, labeled = make(noise=0, random_state=0, n_bridges=3)
+        u = np.linspace(0, 1, 5001)
+        curves = [curve(u) for curve in CURVES[make]]
+        away = np.array(
+            [[np.linalg.norm(c - x, axis=1).min() for c in curves] for x in X]
+        )  # of every sample, from either curve
+        own = away[np.arange(len(X)), y]
+        bridging = own > 2e-3
+        assert bridging.sum() == 12
+        assert not bridging[labeled].any()
+        assert (own < away[np.arange(len(X)), 1 - y]).all()
+        # Bridging points cross the gap: they are where both curves are near.
+        gap = np.linalg.norm(curves[0][::5, None] - curves[1][::5], axis=2).min()
+        assert away[bridging].sum(axis=1).max() < 1.3 * gap
+
+    def test_the_gap_is_as_wide_as_the_docstring_says(self, make):
+        u = np.linspace(0, 1, 2001)
+        one, other = (curve(u) for curve in CURVES[make])
+        gap = np.linalg.norm(one[:, None] - other, axis=2).min()
+        named = {make_two_circles: 0.4, make_circle_and_strip: 0.35, make_knot: 0.47}
+        assert gap == pytest.approx(named[make], abs=0.01)
+
+    def test_the_story_of_the_paper(self, make):
+        """Plain kNN errs most, weights help a little, paths more, and the walk most."""
+        plain, weighted, paths, walk = [], [], [], []
+        for seed in range(8):
+            X, truth, labeled = make(random_state=seed)
+            y = np.full(len(X), -1)
+            y[labeled] = truth[labeled]
+            few = X[labeled], truth[labeled]
+            answers = (
+                KNeighborsClassifier(3).fit(*few).predict(X),
+                WeightedKNNClassifier(3).fit(*few).predict(X),
+                GeodesicKNNClassifier(3).fit(X, y).transduction_,
+                ManifoldKNNClassifier(3).fit(X, y).transduction_,
+            )
+            for errors, answer in zip((plain, weighted, paths, walk), answers):
+                errors.append(100 * np.mean((answer != truth)[y < 0]))
+        assert np.mean(plain) > np.mean(weighted) > np.mean(walk)
+        assert np.mean(plain) > 30
+        assert np.mean(paths) > np.mean(walk)
+        assert np.mean(walk) < 8
+
+    def test_bad_sizes_are_refused(self, make):
+        with pytest.raises(ValueError, match="n_samples must be"):
+            make(5)
+        with pytest.raises(ValueError, match="lower n_bridges"):
+            make(16, n_bridges=3)

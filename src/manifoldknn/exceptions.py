@@ -8,6 +8,7 @@ __all__ = [
     "GraphSizeWarning",
     "ManifoldKNNWarning",
     "OneClassWarning",
+    "TooFewLabelsError",
     "UnreachedError",
     "UnreachedWarning",
     "warn_caller",
@@ -32,6 +33,10 @@ class GraphSizeWarning(ManifoldKNNWarning):
 
 class UnreachedWarning(ManifoldKNNWarning):
     """Some rows are connected to no labelled sample."""
+
+
+class TooFewLabelsError(ValueError):
+    """The labels are too few to be divided into folds."""
 
 
 class UnreachedError(ValueError):

@@ -21,11 +21,11 @@ def check_parameters(params: dict[str, Any]) -> None:
         Parameters of `ManifoldKNNClassifier` by name.
     """
     for name in ("n_neighbors", "max_iter"):
-        _check_integer(name, params[name], minimum=1)
+        check_integer(name, params[name], minimum=1)
     check_graph_parameters(
         *(params[name] for name in ("graph", "graph_neighbors", "sigma", "tree_depth", "theta"))
     )
-    _check_choice("on_unreached", params["on_unreached"], ON_UNREACHED)
+    check_choice("on_unreached", params["on_unreached"], ON_UNREACHED)
     _check_share("alpha", params["alpha"], "0.99")
     _check_share("tol", params["tol"], "1e-3")
     verbose = params["verbose"]
@@ -55,14 +55,14 @@ def check_graph_parameters(
     graph, graph_neighbors, sigma, tree_depth, theta
         As in `ManifoldKNNClassifier`.
     """
-    _check_choice("graph", graph, GRAPHS)
-    _check_integer("graph_neighbors", graph_neighbors, minimum=1)
-    _check_integer("tree_depth", tree_depth, minimum=0)
+    check_choice("graph", graph, GRAPHS)
+    check_integer("graph_neighbors", graph_neighbors, minimum=1)
+    check_integer("tree_depth", tree_depth, minimum=0)
     if not _is_real(theta) or not 0 <= theta < 1:
         raise ValueError(f"theta={theta!r} must be at least 0 and below 1, such as 0.1.")
     automatic = isinstance(sigma, str) and sigma == "auto"
-    if not automatic and not (_is_real(sigma) and 0 < sigma < np.inf):
-        raise ValueError(f"sigma={sigma!r} must be a positive, finite number or 'auto'.")
+    if not automatic:
+        check_positive("sigma", sigma, or_else="'auto'")
 
 
 def check_class_prior(prior: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> Any:
@@ -120,12 +120,31 @@ def _check_share(name: str, value: Any, usual: str) -> None:
         )
 
 
-def _check_integer(name: str, value: Any, *, minimum: int) -> None:
+def check_integer(name: str, value: Any, *, minimum: int) -> None:
+    """Raise ValueError unless a parameter is a whole number of at least `minimum`."""
     if not _is_whole(value) or value < minimum:
         raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}.")
 
 
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless a parameter is one of some words."""
     if not isinstance(value, str) or value not in choices:
         offered = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name}={value!r} must be one of {offered}.")
+
+
+def check_positive(name: str, value: Any, *, or_else: str = "") -> None:
+    """Raise ValueError unless a parameter is a positive, finite number.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : object
+        What was passed.
+    or_else : str, optional
+        What else it may be, for the message.
+    """
+    if not (_is_real(value) and 0 < value < np.inf):
+        also = f" or {or_else}" if or_else else ""
+        raise ValueError(f"{name}={value!r} must be a positive, finite number{also}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -61,12 +61,28 @@ class FittedState:
         search = self.neighbors if isinstance(self.neighbors, str) else "brought"
         return self.graph, self.graph_neighbors, self.metric, search
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
+    def _all_or_nothing(self) -> AbstractContextManager[None]:
         """Put everything back if the block fails."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before  # nothing is half done
-            raise
+        return all_or_nothing(self)
+
+
+@contextmanager
+def all_or_nothing(model: Any) -> Iterator[None]:
+    """Put all attributes of a model back if the block fails.
+
+    Parameters
+    ----------
+    model : object
+        Its attributes are replaced, never changed.
+
+    Yields
+    ------
+    None
+        While the block runs.
+    """
+    before = dict(model.__dict__)
+    try:
+        yield
+    except BaseException:
+        model.__dict__ = before  # nothing is half done
+        raise

@@ -6,18 +6,18 @@ indices of the few samples whose class a classifier may see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
-
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-__all__ = ["make_arch_and_s"]
+from manifoldknn.datasets.curves import (
+    Curve,
+    Floats,
+    Ints,
+    around_curves,
+    at_constant_speed,
+    split_sizes,
+)
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Curve = Callable[[Floats], Floats]
+__all__ = ["make_arch_and_s", "make_circle_and_strip", "make_knot", "make_two_circles"]
 
 _LEG = 1.3  # length of each straight leg of the arch, whose round part has radius 1
 _BOWL = 0.45  # radius of the two bowls of the S: the gap to the arch is as wide
@@ -28,6 +28,16 @@ _S_CENTRE = -0.35  # height of the S's centre: puts its bottom level with the ar
 # Euclidean distance.
 _ARCH_LABELS = (0.06, 0.54, 0.96)
 _S_LABELS = (0.08, 0.37, 0.95)
+
+_INNER, _OUTER = 0.6, 1.0  # radii of the two circles
+_CIRCLE_LABELS = ((0.05, 0.3, 0.6), (0.17, 0.45, 0.8))
+_APART = 0.35  # between the circle of radius 1 and the strip
+_WRAPPED = 0.75 * np.pi  # angle over which the strip follows the circle
+_STRAIGHT = 1.2  # length of the strip's straight ends
+_STRIP_LABELS = ((0.1, 0.4, 0.75), (0.08, 0.4, 0.92))
+_TURNS = (0.5 * np.pi, 2.8 * np.pi)  # of each spiral arm of the knot
+_WIDENING = 0.16  # growth of its radius per radian: arms are 0.16π apart
+_KNOT_LABELS = ((0.1, 0.5, 0.9), (0.2, 0.6, 0.95))
 
 
 def make_arch_and_s(
@@ -116,10 +126,187 @@ def make_arch_and_s(
     >>> bool(np.mean(nearest.predict(X) != y) > 0.25)
     True
     """
-    sizes = _split(n_samples)
-    return _around_curves(
+    sizes = split_sizes(n_samples)
+    return around_curves(
         (_arch, _mirrored_s), sizes, (_ARCH_LABELS, _S_LABELS), noise, random_state
     )
+
+
+def make_two_circles(
+    n_samples: int | tuple[int, int] = 400,
+    *,
+    noise: float = 0.03,
+    n_bridges: int = 3,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[Floats, Ints, Ints]:
+    r"""Make a circle within a circle, with bridging points in the gap.
+
+    The first of the three synthetic sets of Tu et al. [1]_: two one-dimensional manifolds with
+    noise, three labelled samples each, and a few samples between them that lead shortest paths
+    astray. The paper prints no equations; these are ours.
+
+    Parameters
+    ----------
+    n_samples : int or (int, int), default=400
+        Number of samples in all, of which the outer circle gets the odd one; or on the outer
+        and on the inner circle. Bridging points are among them.
+    noise : float, default=0.03
+        Standard deviation of the Gaussian noise added to both coordinates. The circles are 0.4
+        apart.
+    n_bridges : int, default=3
+        Bridges: rows of 4 samples across the gap, of which each class owns the nearer two.
+    random_state : int, RandomState instance or None, default=None
+        Seeds positions, noise and order. Pass an int for the same set at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2), float64
+        The samples, in random order.
+    y : ndarray of shape (n_samples,), int
+        True classes: 0 on the outer circle, 1 on the inner one.
+    labeled : ndarray of shape (6,), int
+        Rows of the labelled samples: three of class 0, then three of class 1.
+
+    Notes
+    -----
+    With :math:`u` uniform on [0, 1] and :math:`r` being 1 or 0.6,
+    :math:`(x, y) = (r \cos 2\pi u,\; r \sin 2\pi u)`. Bridges stand in equal sectors, at random
+    within each. Labels stand at fixed shares of each curve, so that much of either circle is
+    nearer to a label of the other.
+
+    References
+    ----------
+    .. [1] E. Tu, Y. Zhang, L. Zhu, J. Yang and N. Kasabov, "A graph-based semi-supervised k
+       nearest-neighbor method for nonlinear manifold distributed data classification",
+       Information Sciences 367-368, 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.datasets import make_two_circles
+    >>> X, y, labeled = make_two_circles(random_state=0)
+    >>> X.shape, y[labeled]
+    ((400, 2), array([0, 0, 0, 1, 1, 1]))
+    >>> radius = np.linalg.norm(X, axis=1)  # bridging points lie between the two
+    >>> int(np.sum((radius > 0.7) & (radius < 0.9)))
+    8
+    """
+    curves = (_circle(_OUTER), _circle(_INNER))
+    sizes = split_sizes(n_samples)
+    return around_curves(curves, sizes, _CIRCLE_LABELS, noise, random_state, n_bridges)
+
+
+def make_circle_and_strip(
+    n_samples: int | tuple[int, int] = 400,
+    *,
+    noise: float = 0.03,
+    n_bridges: int = 3,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[Floats, Ints, Ints]:
+    r"""Make a circle and a strip that rubs along it, with bridging points in the gap.
+
+    The second of the three synthetic sets of Tu et al. [1]_. The paper prints no equations;
+    these are ours.
+
+    Parameters
+    ----------
+    n_samples : int or (int, int), default=400
+        Number of samples in all, of which the circle gets the odd one; or on the circle and on
+        the strip. Bridging points are among them.
+    noise : float, default=0.03
+        Standard deviation of the Gaussian noise added to both coordinates. Where the strip
+        follows the circle they are 0.35 apart.
+    n_bridges : int, default=3
+        Bridges: rows of 4 samples across the gap, of which each class owns the nearer two.
+    random_state : int, RandomState instance or None, default=None
+        Seeds positions, noise and order. Pass an int for the same set at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2), float64
+        The samples, in random order.
+    y : ndarray of shape (n_samples,), int
+        True classes: 0 on the circle, 1 on the strip.
+    labeled : ndarray of shape (6,), int
+        Rows of the labelled samples: three of class 0, then three of class 1.
+
+    Notes
+    -----
+    The circle has radius 1. The strip follows it from below at radius 1.35 over a part of its
+    round, from left to right, and leaves it straight, along the tangent, at both ends for a length
+    of 1.2 each.
+
+    References
+    ----------
+    .. [1] E. Tu et al., as in `make_two_circles`.
+
+    Examples
+    --------
+    >>> from manifoldknn.datasets import make_circle_and_strip
+    >>> X, y, labeled = make_circle_and_strip((250, 200), random_state=0)
+    >>> X.shape, y[labeled]
+    ((450, 2), array([0, 0, 0, 1, 1, 1]))
+    """
+    sizes = split_sizes(n_samples)
+    curves = (_circle(1.0), _strip)
+    return around_curves(curves, sizes, _STRIP_LABELS, noise, random_state, n_bridges)
+
+
+def make_knot(
+    n_samples: int | tuple[int, int] = 400,
+    *,
+    noise: float = 0.03,
+    n_bridges: int = 3,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[Floats, Ints, Ints]:
+    r"""Make two strands wound into each other, with bridging points in the gap.
+
+    The third of the three synthetic sets of Tu et al. [1]_, a knot. The paper prints no
+    equations; these are ours.
+
+    Parameters
+    ----------
+    n_samples : int or (int, int), default=400
+        Number of samples in all, of which the first strand gets the odd one; or on each strand.
+        Bridging points are among them.
+    noise : float, default=0.03
+        Standard deviation of the Gaussian noise added to both coordinates. The strands are
+        0.47 to 0.5 apart.
+    n_bridges : int, default=3
+        Bridges: rows of 4 samples across the gap, of which each class owns the nearer two.
+    random_state : int, RandomState instance or None, default=None
+        Seeds positions, noise and order. Pass an int for the same set at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2), float64
+        The samples, in random order.
+    y : ndarray of shape (n_samples,), int
+        True classes of the two strands.
+    labeled : ndarray of shape (6,), int
+        Rows of the labelled samples: three of class 0, then three of class 1, each from the
+        middle of the knot outwards.
+
+    Notes
+    -----
+    A strand is the spiral of radius :math:`0.16\,t` at the angle :math:`t`, run through at
+    constant speed from :math:`0.5\pi` to :math:`2.8\pi`; the other one is the same, turned by
+    half a round.
+
+    References
+    ----------
+    .. [1] E. Tu et al., as in `make_two_circles`.
+
+    Examples
+    --------
+    >>> from manifoldknn.datasets import make_knot
+    >>> X, y, labeled = make_knot(random_state=0)
+    >>> X.shape, y[labeled]
+    ((400, 2), array([0, 0, 0, 1, 1, 1]))
+    """
+    sizes = split_sizes(n_samples)
+    curves = (_strand(0.0), _strand(np.pi))
+    return around_curves(curves, sizes, _KNOT_LABELS, noise, random_state, n_bridges)
 
 
 def _arch(u: Floats) -> Floats:
@@ -137,48 +324,28 @@ def _mirrored_s(u: Floats) -> Floats:
     return np.column_stack([-_BOWL * np.cos(s), _S_CENTRE + side * _BOWL * (1 + np.sin(s))])
 
 
-def _around_curves(
-    curves: Sequence[Curve],
-    sizes: Sequence[int],
-    label_shares: Sequence[Sequence[float]],
-    noise: float,
-    random_state: int | np.random.RandomState | None,
-) -> tuple[Floats, Ints, Ints]:
-    """Draw samples around one curve per class, mark the labelled ones and shuffle the rows."""
-    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
-        msg = f"noise is a standard deviation: pass a finite number of at least 0, not {noise!r}."
-        raise ValueError(msg)
-    rng = check_random_state(random_state)
-    # In curve order, so that the sample at a share of the length is found by its rank. Unlike the
-    # sample nearest to a fixed point, ranks of different shares are different rows.
-    points = [curve(np.sort(rng.uniform(size=size))) for curve, size in zip(curves, sizes)]
-    starts = np.cumsum([0, *sizes])
-    ranks = [
-        start + int(share * size)
-        for start, size, shares in zip(starts, sizes, label_shares)
-        for share in shares
-    ]
-    X = np.concatenate(points)
-    X += noise * rng.standard_normal(X.shape)
-    y = np.repeat(np.arange(len(sizes), dtype=np.intp), sizes)
-    order = rng.permutation(len(X))
-    labeled = np.argsort(order)[ranks]  # where the shuffle has put them
-    return X[order], y[order], labeled
+def _circle(radius: float) -> Curve:
+    """Return a circle, run through from its rightmost point, counterclockwise."""
+    return lambda u: radius * np.column_stack([np.cos(2 * np.pi * u), np.sin(2 * np.pi * u)])
 
 
-def _split(n_samples: int | tuple[int, int]) -> tuple[int, int]:
-    """Turn ``n_samples`` into the sizes of the two classes."""
-    if isinstance(n_samples, Integral):
-        total = int(n_samples)
-        sizes: Sequence[int] = (total - total // 2, total // 2)
-    elif isinstance(n_samples, Sequence) and len(n_samples) == 2:
-        sizes = n_samples
-    else:
-        sizes = ()
-    if len(sizes) != 2 or not all(isinstance(n, Integral) and n >= 3 for n in sizes):
-        msg = (
-            "n_samples must be an int of at least 6 or a pair of ints of at least 3 each (three "
-            f"samples per class are labelled), not {n_samples!r}."
-        )
-        raise ValueError(msg)
-    return int(sizes[0]), int(sizes[1])
+def _strip(u: Floats) -> Floats:
+    """Map shares of the length, from the left end on, to points of the strip."""
+    radius = 1 + _APART
+    s = (2 * _STRAIGHT + radius * _WRAPPED) * u - _STRAIGHT
+    turned = np.clip(s / radius, 0.0, _WRAPPED)
+    beyond = s - radius * turned  # along the tangent: below 0 before the bend, above 0 after
+    angle = turned - np.pi / 2 - _WRAPPED / 2
+    outward = np.column_stack([np.cos(angle), np.sin(angle)])
+    along = np.column_stack([-np.sin(angle), np.cos(angle)])
+    return np.asarray(radius * outward + beyond[:, None] * along)
+
+
+def _strand(turn: float) -> Curve:
+    """Return a spiral arm that begins at an angle, run through at constant speed outwards."""
+
+    def spiral(u: Floats) -> Floats:
+        t = _TURNS[0] + (_TURNS[1] - _TURNS[0]) * u
+        return _WIDENING * t[:, None] * np.column_stack([np.cos(t + turn), np.sin(t + turn)])
+
+    return at_constant_speed(spiral)

@@ -1,0 +1,111 @@
+"""The supervised classifiers of the paper, from scikit-learn, with what to tune in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from manifoldknn.baselines.kernel_nb import KernelNaiveBayes
+from manifoldknn.baselines.weighted import WeightedKNNClassifier
+
+__all__ = ["SUPERVISED", "Baseline", "supervised"]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A classifier and the values to try.
+
+    Attributes
+    ----------
+    estimator : classifier
+        Not fitted, with its usual parameters.
+    grid : dict
+        Values by parameter, the usual one first: of equal ones the first wins. Empty where
+        nothing is tuned.
+    """
+
+    estimator: Any
+    grid: dict[str, list[Any]]
+
+
+def _knn(k: int, _: int) -> Baseline:
+    return Baseline(KNeighborsClassifier(k), {})
+
+
+def _weighted(k: int, _: int) -> Baseline:
+    return Baseline(WeightedKNNClassifier(k), {})
+
+
+def _svm(_: int, seed: int) -> Baseline:
+    grid: dict[str, list[Any]] = {
+        "C": [1.0, 0.1, 10.0, 100.0, 1000.0],
+        "gamma": ["scale", 0.01, 0.1, 1.0, 10.0],
+    }
+    return Baseline(SVC(kernel="rbf", random_state=seed), grid)
+
+
+def _ann(_: int, seed: int) -> Baseline:
+    # L-BFGS, which uses the same gradients: with some tens of rows it is the quickest and ends.
+    network = MLPClassifier((20,), solver="lbfgs", max_iter=2000, random_state=seed)
+    return Baseline(network, {"hidden_layer_sizes": [(20,), (5,), (10,), (40,)]})
+
+
+def _bayes(_: int, __: int) -> Baseline:
+    grid: dict[str, list[Any]] = {
+        "bandwidth": ["shared", "normal"],
+        "bandwidth_scale": [1.0, 0.25, 0.5, 2.0],
+    }
+    return Baseline(KernelNaiveBayes(), grid)
+
+
+def _tree(_: int, seed: int) -> Baseline:
+    # How dear a leaf is, in impurity: the larger, the more branches are merged.
+    prices = [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2]
+    return Baseline(DecisionTreeClassifier(random_state=seed), {"ccp_alpha": prices})
+
+
+_MAKERS: dict[str, Callable[[int, int], Baseline]] = {
+    "knn": _knn,
+    "weighted": _weighted,
+    "svm": _svm,
+    "ann": _ann,
+    "nb": _bayes,
+    "dt": _tree,
+}
+SUPERVISED = tuple(_MAKERS)
+
+
+def supervised(name: str, *, n_neighbors: int = 5, random_state: int = 0) -> Baseline:
+    """Return a classifier that learns from labelled rows only, and its grid.
+
+    Parameters
+    ----------
+    name : {"knn", "weighted", "svm", "ann", "nb", "dt"}
+        kNN; weighted kNN; a support vector machine with radial basis functions; a network with
+        one hidden layer; naive Bayes with kernel densities; a tree pruned by validation
+        error (cost-complexity pruning, the price of a leaf chosen by cross-validation).
+    n_neighbors : int, default=5
+        k of the first two.
+    random_state : int, default=0
+        Seed of those that need one.
+
+    Returns
+    -------
+    Baseline
+        Estimator and grid, for `manifoldknn.model_selection.tuned`.
+
+    Examples
+    --------
+    >>> from manifoldknn.baselines import supervised
+    >>> supervised("dt").grid
+    {'ccp_alpha': [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2]}
+    """
+    if name not in _MAKERS:
+        raise ValueError(f"name={name!r} must be one of {', '.join(map(repr, _MAKERS))}.")
+    return _MAKERS[name](n_neighbors, random_state)

@@ -1,0 +1,180 @@
+"""Samples around curves: positions, noise, bridging points, the few labels, and order.
+
+A curve maps shares of its length, in [0, 1], to points. Bridging points lie in the gap
+between two curves, in short rows that reach from one to the other: whoever follows the
+shortest path crosses the gap there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Curve = Callable[[Floats], Floats]
+
+_STEPS = 4000  # points along a curve where it is measured
+_PER_BRIDGE = 4  # points of one bridge: steps of a fifth of the gap, about those on a curve
+_NARROW = 1.25  # bridges stand where the gap is at most so many times the narrowest
+
+
+def at_constant_speed(curve: Curve) -> Curve:
+    """Return the same curve, run through so that equal shares are equal lengths.
+
+    Parameters
+    ----------
+    curve : callable
+        Maps numbers in [0, 1] to points, at any speed.
+
+    Returns
+    -------
+    callable
+        The curve as a polyline of 4,000 steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.datasets.curves import at_constant_speed
+    >>> line = at_constant_speed(lambda u: np.column_stack([u**2, 0 * u]))
+    >>> line(np.array([0.0, 0.5, 1.0])).round(3).tolist()
+    [[0.0, 0.0], [0.5, 0.0], [1.0, 0.0]]
+    """
+    points = curve(np.linspace(0, 1, _STEPS + 1))
+    length = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1)))
+
+    def even(u: Floats) -> Floats:
+        return np.column_stack([np.interp(u * length[-1], length, axis) for axis in points.T])
+
+    return even
+
+
+def around_curves(
+    curves: Sequence[Curve],
+    sizes: Sequence[int],
+    label_shares: Sequence[Sequence[float]],
+    noise: float,
+    random_state: int | np.random.RandomState | None,
+    n_bridges: int = 0,
+) -> tuple[Floats, Ints, Ints]:
+    """Draw samples around one curve per class, mark the labelled ones and shuffle the rows.
+
+    Parameters
+    ----------
+    curves : sequence of callables
+        One per class; two where there are bridges.
+    sizes : sequence of int
+        Samples per class, bridging points included.
+    label_shares : sequence of sequences
+        Where the labelled samples stand on each curve.
+    noise : float
+        Standard deviation of the noise in every coordinate.
+    random_state : int, RandomState instance or None
+        Seed.
+    n_bridges : int, default=0
+        Bridges across the gap, of 4 points each, two of either class.
+
+    Returns
+    -------
+    X, y, labeled : ndarray
+        Samples, classes, and the rows of the labelled samples by class and share.
+    """
+    _check_noise(noise)
+    bridging = _PER_BRIDGE // 2 * _checked_bridges(n_bridges, sizes)  # of each class
+    sizes = [size - bridging for size in sizes]
+    rng = check_random_state(random_state)
+    # In curve order, so that the sample at a share of the length is found by its rank. Unlike the
+    # sample nearest to a fixed point, ranks of different shares are different rows.
+    points = [curve(np.sort(rng.uniform(size=size))) for curve, size in zip(curves, sizes)]
+    starts = np.cumsum([0, *sizes])
+    ranks = [
+        start + int(share * size)
+        for start, size, shares in zip(starts, sizes, label_shares)
+        for share in shares
+    ]
+    y = np.repeat(np.arange(len(sizes), dtype=np.intp), sizes)
+    if bridging:
+        points.append(_bridges(curves[0], curves[1], n_bridges, rng))
+        y = np.append(y, np.tile(np.repeat([0, 1], _PER_BRIDGE // 2), n_bridges))
+    X = np.concatenate(points)
+    X += noise * rng.standard_normal(X.shape)
+    order = rng.permutation(len(X))
+    labeled = np.argsort(order)[ranks]  # where the shuffle has put them
+    return X[order], y[order], labeled
+
+
+def _bridges(one: Curve, other: Curve, n_bridges: int, rng: np.random.RandomState) -> Floats:
+    """Return rows of points across the narrow parts of the gap, spread over their length."""
+    u = np.linspace(0, 1, _STEPS // 4)
+    here, there = one(u), other(u)
+    apart = np.linalg.norm(here[:, None] - there, axis=2)
+    gap = apart.min(axis=1)
+    narrow = np.flatnonzero(gap <= _NARROW * gap.min())
+    # One bridge in each of so many equal pieces: two at one place would be one.
+    places = (np.arange(n_bridges) + rng.uniform(0.2, 0.8, n_bridges)) / n_bridges
+    feet = narrow[(places * len(narrow)).astype(np.intp)]
+    across = (np.arange(_PER_BRIDGE) + 1) / (_PER_BRIDGE + 1)
+    start, end = here[feet], there[apart[feet].argmin(axis=1)]
+    rows = start[:, None] + across[:, None] * (end - start)[:, None]
+    return np.asarray(rows.reshape(-1, rows.shape[2]))
+
+
+def split_sizes(n_samples: int | tuple[int, int], at_least: int = 3) -> tuple[int, int]:
+    """Turn ``n_samples`` into the sizes of the two classes.
+
+    Parameters
+    ----------
+    n_samples : int or (int, int)
+        In all, of which the first class gets the odd one; or of each class.
+    at_least : int, default=3
+        What each class needs.
+
+    Returns
+    -------
+    (int, int)
+        Samples of each class.
+
+    Examples
+    --------
+    >>> from manifoldknn.datasets.curves import split_sizes
+    >>> split_sizes(7), split_sizes((5, 9))
+    ((4, 3), (5, 9))
+    """
+    if isinstance(n_samples, Integral):
+        total = int(n_samples)
+        sizes: Sequence[int] = (total - total // 2, total // 2)
+    elif isinstance(n_samples, Sequence) and len(n_samples) == 2:
+        sizes = n_samples
+    else:
+        sizes = ()
+    if len(sizes) != 2 or not all(isinstance(n, Integral) and n >= at_least for n in sizes):
+        raise ValueError(
+            f"n_samples must be an int of at least {2 * at_least} or a pair of ints of at least "
+            f"{at_least} each (three samples per class are labelled), not {n_samples!r}."
+        )
+    return int(sizes[0]), int(sizes[1])
+
+
+def _check_noise(noise: float) -> None:
+    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
+        raise ValueError(
+            f"noise is a standard deviation: pass a finite number of at least 0, not {noise!r}."
+        )
+
+
+def _checked_bridges(n_bridges: int, sizes: Sequence[int]) -> int:
+    whole = isinstance(n_bridges, Integral) and not isinstance(n_bridges, bool)
+    if not whole or n_bridges < 0:
+        raise ValueError(f"n_bridges={n_bridges!r} must be a whole number, at least 0.")
+    needed = 3 + _PER_BRIDGE // 2 * n_bridges
+    if min(sizes) < needed:
+        raise ValueError(
+            f"n_samples leaves {min(sizes)} samples to a class, but n_bridges={n_bridges} takes "
+            f"{needed - 3} of them and 3 are labelled: raise n_samples to {2 * needed} or lower "
+            "n_bridges."
+        )
+    return int(n_bridges)
