@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifoldknn.elimination import WEAK, Elimination
+from manifoldknn.elimination import MOST_NEIGHBORS, WEAK, Elimination
 
 
 def random_log_s(n, density, spread, seed):
@@ -87,3 +87,10 @@ def test_rows_with_weak_edges_stay():
 def test_nothing_to_eliminate():
     log_s, _ = random_log_s(10, 0.3, 3.0, 1)
     assert not Elimination(log_s, np.ones(10, dtype=bool), 0.99).eliminate()
+
+
+def test_rows_with_many_neighbours_stay():
+    """Each pair of a row's neighbours would become neighbours."""
+    log_s, _ = random_log_s(200, 0.4, 3.0, 0)
+    assert np.diff(log_s.indptr).min() > MOST_NEIGHBORS
+    assert not Elimination(log_s, np.zeros(200, dtype=bool), 0.99).eliminate()

@@ -4,7 +4,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from manifoldknn.fill import factorization_pays, predicted_fill
-from manifoldknn.graph import automatic_sigma, build_graph
+from manifoldknn.graph import ConstrainedGraph, automatic_sigma, build_graph
 from manifoldknn.neighbors import ExactIndex
 from manifoldknn.normalized import NormalizedGraph
 from strategies import Problem, built_graph
@@ -59,3 +59,10 @@ def test_a_dense_graph_is_not_for_it():
     X = np.random.default_rng(0).random((30, 2))
     graph = NormalizedGraph(built_graph(Problem(X, np.full(30, -1)), "full"))
     assert not factorization_pays(graph, 10, 0.99)
+
+
+def test_crowded_graphs_are_not_looked_into():
+    rng = np.random.default_rng(0)
+    W = sparse.csr_array(np.triu(-rng.random((100, 100)), 1))
+    graph = NormalizedGraph(ConstrainedGraph(sparse.csr_array(W + W.T), np.full(100, -1)))
+    assert predicted_fill(graph, 0.99) == np.inf

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 WEAK = -80.0  # log of an entry whose rows are not eliminated: products must not underflow
+MOST_NEIGHBORS = 32  # of a row that is taken out: their pairs become neighbours
 _SWEEPS = 3  # over the rows to find some that are not neighbours
 _SEED = 0
 _LAST = np.iinfo(np.int64).max
@@ -108,12 +109,12 @@ class Elimination:
         return float(out.mean())
 
     def _independent(self) -> NDArray[np.bool_]:
-        """Choose rows with at most the median number of neighbours, no two of them neighbours."""
+        """Choose rows with few neighbours, at most the median, no two of them neighbours."""
         counts = np.diff(self.weights.indptr).astype(np.int64)
         free = ~self._stays[self.rows]
         if not free.any():
             return free
-        free &= counts <= np.median(counts[free])
+        free &= counts <= min(np.median(counts[free]), MOST_NEIGHBORS)
         rank = counts * len(self._lot) + self._lot[self.rows]
         chosen = np.zeros(len(free), dtype=bool)
         for _ in range(_SWEEPS):

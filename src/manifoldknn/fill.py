@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manifoldknn.elimination import Elimination
+from manifoldknn.elimination import MOST_NEIGHBORS, Elimination
 from manifoldknn.normalized import NormalizedGraph
 
 _ROUNDS = 4
@@ -67,7 +67,8 @@ def predicted_fill(graph: NormalizedGraph, alpha: float, *, enough: float = np.i
     Returns
     -------
     float
-        Number of entries below the diagonal.
+        Number of entries below the diagonal; infinity for graphs with more than 32
+        neighbours per row, which nobody should factorise.
 
     Notes
     -----
@@ -75,6 +76,8 @@ def predicted_fill(graph: NormalizedGraph, alpha: float, *, enough: float = np.i
     """
     elimination = Elimination(graph.log_s, np.zeros(graph.n_samples, dtype=bool), alpha)
     rows, density = graph.n_samples, elimination.density
+    if density > MOST_NEIGHBORS:
+        return np.inf
     fill = float(graph.log_s.nnz) / 2
     for _ in range(_ROUNDS):
         if fill > enough or not elimination.eliminate() or not elimination.rows.size:
