@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.normalized import LOG_CUT, NormalizedGraph, SparseRestriction, run_starts
+from manifoldknn.normalized import LOG_CUT, NormalizedGraph
+from manifoldknn.restriction import SparseRestriction, run_starts
 
 logger = logging.getLogger(__name__)
 
