@@ -1,9 +1,10 @@
 """Scores, flags and errors of reconstruction, against literal leave-one-out loops."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import nnls
 from sklearn.exceptions import NotFittedError
 
 from manifoldknn import ManifoldKNNClassifier, constrained_graph
@@ -26,10 +27,20 @@ def ring(n=150, seed=0):
 
 
 def convex(x, N):
-    """Weights of the nearest convex combination, by nonnegative least squares."""
-    heavy = 1e6
-    u, _ = nnls(np.vstack([N.T, heavy * np.ones(len(N))]), np.append(x, heavy))
-    return u / u.sum()
+    """The nearest convex combination, by trying every set of neighbours that may carry it."""
+    best, smallest = None, np.inf
+    for size in range(1, len(N) + 1):
+        for chosen in map(list, combinations(range(len(N)), size)):
+            # Stationary under Σz = 1: a linear system for z and its multiplier.
+            G = N[chosen] @ N[chosen].T
+            ones = np.ones((size, 1))
+            system = np.block([[G, ones], [ones.T, np.zeros((1, 1))]])
+            z = np.linalg.lstsq(system, np.append(N[chosen] @ x, 1.0), rcond=None)[0][:-1]
+            left = np.linalg.norm(x - z @ N[chosen])
+            if z.min() > -1e-12 and abs(z.sum() - 1) < 1e-9 and left < smallest - 1e-14:
+                best, smallest = np.zeros(len(N)), left
+                best[chosen] = z
+    return best
 
 
 def literal(x, X, k, without=None):

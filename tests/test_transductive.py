@@ -1,6 +1,7 @@
 """Asking with the asked rows in the graph: against fitting on both by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_moons
@@ -16,6 +17,7 @@ from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.model_selection import SemiSupervisedSplit
 from manifoldknn.transductive import TransductiveClassifier
+from strategies import NAMED_POLARS
 
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "-1 is one of its classes; here it marks unlabelled rows",
@@ -85,11 +87,10 @@ def test_pipelines_learn_their_scaling_from_all_rows():
     np.testing.assert_array_equal(found, by_hand.transduction_[len(X) :])
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames(library):
-    frames = pytest.importorskip(library)
+@pytest.mark.parametrize("frame_of", [pd.DataFrame, NAMED_POLARS])
+def test_frames(frame_of):
     X, _, y = moons()
-    frame = frames.DataFrame({"u": X[:, 0], "v": X[:, 1]})
+    frame = frame_of({"u": X[:, 0], "v": X[:, 1]})
     plain = TransductiveClassifier(ManifoldKNNClassifier(3)).fit(X[:100], y[:100])
     framed = TransductiveClassifier(ManifoldKNNClassifier(3)).fit(frame[:100], y[:100])
     np.testing.assert_array_equal(framed.predict(frame[100:]), plain.predict(X[100:]))

@@ -100,7 +100,7 @@ def array_from_plain(plain: Any) -> NDArray[Any]:
         raise ValueError("not an array of labels")
     scalars = [from_plain(value) for value in values]
     longest = max((len(s) for s in scalars if isinstance(s, str | bytes)), default=1)
-    if dtype.itemsize > 8 * max(8, longest):
+    if not 0 <= dtype.itemsize <= 8 * max(8, longest):  # below 0 in NumPy 2.1: it overflows
         raise ValueError("not the dtype of these labels")
     array = np.empty(len(scalars), dtype=dtype)
     for i, scalar in enumerate(scalars):
