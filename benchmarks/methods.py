@@ -73,11 +73,13 @@ def _nearest_neighbors(X, y, options):
     return answer
 
 
+# The package loads what is asked of it only then; the classifier is what people ask for.
+_OURS = ("manifoldknn", "manifoldknn.classifier")
 # GraphLearning finds neighbours with annoy, which it imports only then.
 _GRAPH_LEARNING = ("graphlearning", "annoy")
 
 METHODS = {
-    "ours": Method("manifoldknn", ("manifoldknn",), _ours),
+    "ours": Method("manifoldknn", _OURS, _ours),
     "sklearn": Method(
         "scikit-learn LabelSpreading (knn)", ("sklearn.semi_supervised",), _label_spreading
     ),
