@@ -13,6 +13,7 @@ looked for in the folder that MANIFOLDKNN_DATA names. Tables go to results/onlin
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import sys
@@ -62,14 +63,15 @@ def split(y, seed, n_online=ONLINE):
     return known, partly, rest[-n_online:]
 
 
-def seconds(work):
+def seconds(work, *arguments):
+    """Time one call."""
     start = time.perf_counter()
-    answer = work()
-    return time.perf_counter() - start, answer
+    work(*arguments)
+    return time.perf_counter() - start
 
 
-def median_seconds(work, times):
-    return float(np.median([seconds(work)[0] for _ in range(times)]))
+def median_seconds(times, work, *arguments):
+    return float(np.median([seconds(work, *arguments) for _ in range(times)]))
 
 
 def error(options):
@@ -116,8 +118,11 @@ def per_row(X, known, partly, stream, chunk, refresh):
     return (time.perf_counter() - start) / len(stream)
 
 
-def beside_refitting(X, y, seconds_of_refit, name, **more):
-    """Rows of a table: a stream of 100 and of 1000 rows, against a fit on all of them per row."""
+def beside_refitting(X, y, seconds_of_refit, name):
+    """Rows of a table: a stream of 100 and of 1000 rows, against a fit on all of them per row.
+
+    The call with all rows is the fastest of three, what comes one by one is timed once.
+    """
     rows = []
     for n_online in (100, ONLINE):
         known, partly, stream = split(y, 0, n_online)
@@ -133,9 +138,7 @@ def beside_refitting(X, y, seconds_of_refit, name, **more):
             "refit / one by one": seconds_of_refit / one,
             "refit / in one call": seconds_of_refit / together,
         }
-        rows.append(
-            row | {key: 1e3 * more_of(known, partly, stream) for key, more_of in more.items()}
-        )
+        rows.append(row)
     return rows
 
 
@@ -151,14 +154,12 @@ def speed(options):
     for name in SETS:
         X, y = data(name)
         order, partly = everything(y)
-        refit = median_seconds(
-            lambda o=order, p=partly: ManifoldKNNClassifier().fit(X[o], p),  # noqa: B023
-            2 if options.quick else REFITS_TIMED,
-        )
-        automatic = {
-            "one by one, refresh=auto": lambda k, p, s: per_row(X, k, p, s, 1, "auto")  # noqa: B023
-        }
-        rows += beside_refitting(X, y, refit, name, **automatic)
+        times = 2 if options.quick else REFITS_TIMED
+        refit = median_seconds(times, ManifoldKNNClassifier().fit, X[order], partly)
+        for row in beside_refitting(X, y, refit, name):
+            known, partly, stream = split(y, 0, row["online rows"])
+            automatic = 1e3 * per_row(X, known, partly, stream, 1, "auto")
+            rows.append(row | {"one by one, refresh=auto": automatic})
     return rows
 
 
@@ -187,7 +188,7 @@ def dense(options):
             X, y = X[:2000], y[:2000]
         order, partly = everything(y)
         times = 1 if len(order) > 5000 else REFITS_TIMED
-        refit = median_seconds(lambda o=order, p=partly: plain_fit(X[o], p), times)  # noqa: B023
+        refit = median_seconds(times, plain_fit, X[order], partly)
         rows += beside_refitting(X, y, refit, name)
     return rows
 
@@ -202,25 +203,20 @@ def labels(options):
         for row in stream[: 2 if options.quick else 5]:
             clf = ManifoldKNNClassifier().fit(X[known], partly)
             last = len(known) - 1
-            times["set_labels, known row"].append(
-                seconds(lambda c=clf, n=last: c.set_labels([n], y[known[n]]))[0]  # noqa: B023
-            )
+            times["set_labels, known row"].append(seconds(clf.set_labels, [last], y[known[last]]))
             times["partial_fit, labelled row"].append(
-                seconds(lambda c=clf, r=row: c.partial_fit(X[r : r + 1], y[r : r + 1]))[0]  # noqa: B023
+                seconds(clf.partial_fit, X[row : row + 1], y[row : row + 1])
             )
             both = np.append(known, row)
-            times["fit"].append(
-                seconds(
-                    lambda b=both, r=row: ManifoldKNNClassifier().fit(X[b], np.append(partly, y[r]))  # noqa: B023
-                )[0]
-            )
+            labels_of_both = np.append(partly, y[row])
+            times["fit"].append(seconds(ManifoldKNNClassifier().fit, X[both], labels_of_both))
         rows.append({"set": name, **{f"{k}, ms": 1e3 * np.median(v) for k, v in times.items()}})
     return rows
 
 
 def latency(model, Q, count=300):
     """Median milliseconds of a single row."""
-    return 1e3 * np.median([seconds(lambda q=q: model.predict(q[None]))[0] for q in Q[:count]])
+    return 1e3 * np.median([seconds(model.predict, q[None]) for q in Q[:count]])
 
 
 def against_knn(name, X, y, new, clf, engine):
@@ -229,7 +225,7 @@ def against_knn(name, X, y, new, clf, engine):
     knn = KNeighborsClassifier(n_neighbors=10, algorithm="brute", n_jobs=-1).fit(X, y)
     knn.predict(new[:64])
     times = 5 if len(X) < 20_000 else 1
-    ours, theirs = (median_seconds(lambda m=m: m.predict(new), times) for m in (clf, knn))
+    ours, theirs = (median_seconds(times, model.predict, new) for model in (clf, knn))
     return {
         "set": name, "engine": engine, "rows": len(X), "queries": len(new), "ours, s": ours,
         "kNN, s": theirs, "ours / kNN": ours / theirs, "one row, ours, ms": latency(clf, new),
@@ -255,7 +251,7 @@ def mnist(options):
     X, y, new = X[:n], y[:n], X[n : n + m]
     clf = fitted(X, y, neighbors="inverted")
     clf.predict(new[:64])
-    ours = median_seconds(lambda: clf.predict(new), 3)
+    ours = median_seconds(3, clf.predict, new)
     index = clf._index.first
     knn = KNeighborsClassifier(n_neighbors=10, metric="precomputed", n_jobs=-1)
     knn.fit(sparse.csr_array(sparse.eye_array(n)), y)
@@ -267,7 +263,7 @@ def mnist(options):
         graph = sparse.csr_array((found.distances.ravel(), found.indices.ravel(), pointers), shape)
         return knn.predict(graph)
 
-    theirs = median_seconds(same_index, 3)
+    theirs = median_seconds(3, same_index)
     line = {
         "set": "mnist", "engine": "inverted", "rows": n, "queries": m, "ours, s": ours,
         "kNN, s": theirs, "ours / kNN": ours / theirs, "one row, ours, ms": latency(clf, new),
@@ -333,7 +329,7 @@ def main(arguments=None):
         entry = kept[name]
         where = ", ".join(str(v) for v in entry["machine"].values())
         pages.append(
-            f"## {name}\n\n{PARTS[name].__doc__.strip()}\n\n{table(entry['rows'])}\n\n"
+            f"## {name}\n\n{inspect.cleandoc(PARTS[name].__doc__)}\n\n{table(entry['rows'])}\n\n"
             f"Measured on {entry['when']}: {where}."
         )
     write(options.out / "online.md", "\n\n".join(pages) + "\n")
