@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with spoken(0 if options.quiet else 1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is told in the notes
-            _COMMANDS[options.command](options)
+            code = _COMMANDS[options.command](options) or 0
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail("interrupted: nothing was written that is not whole", 130)
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         kind = type(error).__name__
         return _fail(f"unforeseen: {kind}: {error}; MANIFOLDKNN_DEBUG=1 shows where", 1)
-    return 0
+    return code
 
 
 def _give_memory_back() -> None:
@@ -211,6 +211,12 @@ def _inspect(options: argparse.Namespace) -> None:
     _say(data, health_text(health) + notes, options)
 
 
+def _reproduce(options: argparse.Namespace) -> int:
+    from manifoldknn.experiments.reproduce import reproduce
+
+    return reproduce(options)
+
+
 def _say(
     data: dict[str, Any], text: str, options: argparse.Namespace, *, table_on_stdout: bool = False
 ) -> None:
@@ -218,12 +224,13 @@ def _say(
     print(json.dumps(data, ensure_ascii=False, default=str) if options.json else text, file=out)
 
 
-_COMMANDS = {
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "classify": _classify,
     "predict": _predict,
     "suggest": _suggest,
     "check": _check,
     "inspect": _inspect,
+    "reproduce": _reproduce,
 }
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     _learning(
         commands, "inspect", "look the graph over: islands, hubs, reach of the labels, advice"
     )
+    _reproduce(commands)
     return parser
 
 
@@ -115,6 +116,27 @@ def _predict(commands: Any) -> None:
     _input(parser)
     _output(parser, "file to write [FILE with -labelled before its suffix]; - for standard output")
     parser.add_argument("--prefix", default="", help="put this before the names of new columns")
+    _speech(parser)
+
+
+def _reproduce(commands: Any) -> None:
+    text = "make the tables and figures of the paper, beside the published numbers"
+    parser = commands.add_parser("reproduce", help=text, description=text)
+    parser.add_argument(
+        "ids", nargs="*", metavar="ID",
+        help="which: fig1 to fig9, tab4 to tab7, fig10-11, fig12 [all; with --resume: as begun]",
+    )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="fewer runs, smaller sizes: minutes")
+    parser.add_argument(
+        "--out", metavar="DIR", help="folder to write [reproduction, or reproduction-quick]"
+    )
+    parser.add_argument(
+        "--jobs", type=_positive, metavar="N", help="processes side by side [all cores]"
+    )
+    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="first seed [0]")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the run that the folder holds"
+    )
     _speech(parser)
 
 
@@ -186,6 +208,12 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, at least 1")
     return number
+
+
+def _seed(text: str) -> int:
+    if not text.isdigit() or int(text) >= 2**31:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 0 to 2147483647")
+    return int(text)
 
 
 def _sigma(text: str) -> float | str:

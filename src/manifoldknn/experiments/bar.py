@@ -1,0 +1,143 @@
+"""How far a run is, and how long it will still take."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+__all__ = ["Bar", "duration"]
+
+_WIDTH = 24
+_TRUST = 5.0  # seconds of work that the estimates are trusted for before anything is measured
+_BETWEEN_LINES = 10.0  # seconds, where lines cannot be drawn over
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit a person would use.
+
+    Parameters
+    ----------
+    seconds : float
+        At least 0.
+
+    Returns
+    -------
+    str
+        Such as "40 s" or "3 min".
+
+    Examples
+    --------
+    >>> from manifoldknn.experiments.bar import duration
+    >>> duration(3.4), duration(200), duration(7800)
+    ('3 s', '3 min', '2 h 10 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+class Bar:
+    """A line on standard error, drawn over on a terminal and repeated now and then elsewhere.
+
+    The time left is the estimated work left, corrected by how wrong the estimates were so far.
+
+    Parameters
+    ----------
+    total, done : int
+        Cells in all, and those finished before.
+    shared, alone : float
+        Estimated seconds of work that processes share, and of work that runs by itself.
+    jobs : int
+        Processes that share.
+    quiet : bool, default=False
+        Whether nothing is shown.
+    out : file, optional
+        Standard error if not given.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        done: int,
+        *,
+        shared: float,
+        alone: float,
+        jobs: int,
+        quiet: bool = False,
+        out: TextIO | None = None,
+    ) -> None:
+        self.total, self.done = total, done
+        self._left = {False: shared, True: alone}
+        self._jobs, self._quiet = jobs, quiet
+        self._out = sys.stderr if out is None else out
+        self._terminal = self._out.isatty()
+        self._expected = self._taken = _TRUST
+        self._told, self._drawn, self._name = time.perf_counter(), 0, ""
+
+    def advance(self, expected: float, taken: float, *, alone: bool, name: str) -> None:
+        """Count a finished cell.
+
+        Parameters
+        ----------
+        expected, taken : float
+            Seconds it was to take, and took.
+        alone : bool
+            Whether it ran by itself.
+        name : str
+            What it is called.
+        """
+        self.done += 1
+        self._left[alone] -= expected
+        self._expected += expected
+        self._taken += taken
+        self._name = name
+        self.show()
+
+    @property
+    def seconds_left(self) -> float:
+        """Time that the rest will take."""
+        work = max(self._left[False], 0) / self._jobs + max(self._left[True], 0)
+        return work * self._taken / self._expected
+
+    def show(self) -> None:
+        """Draw the line, if it is time to."""
+        now = time.perf_counter()
+        if self._quiet or not self.total:
+            return
+        if not self._terminal and now - self._told < _BETWEEN_LINES and self.done < self.total:
+            return
+        self._told = now
+        share = self.done / self.total
+        text = f"{self.done} of {self.total} cells"
+        if self.done < self.total:
+            text += f", about {duration(self.seconds_left)} left"
+        if not self._terminal:
+            self._out.write(f"[manifoldknn] {share:4.0%}  {text}\n")
+        else:
+            filled = round(_WIDTH * share)
+            line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {text}"
+            line += f"  ({self._name})" if self._name else ""
+            self._out.write("\r" + line[:110].ljust(min(self._drawn, 110)))
+            self._drawn = len(line)
+        self._out.flush()
+
+    def say(self, text: str) -> None:
+        """Write a line of its own.
+
+        Parameters
+        ----------
+        text : str
+            What to say, even if quiet.
+        """
+        self.clear()
+        self._out.write(text + "\n")
+        self._out.flush()
+
+    def clear(self) -> None:
+        """Take the line off the terminal."""
+        if self._terminal and self._drawn:
+            self._out.write("\r" + " " * min(self._drawn, 110) + "\r")
+            self._out.flush()
+            self._drawn = 0

@@ -1,0 +1,151 @@
+"""Measure every cell of a run that is not stored yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from manifoldknn.experiments.bar import Bar
+from manifoldknn.experiments.experiment import Cell, Experiment
+from manifoldknn.experiments.store import Store
+from manifoldknn.experiments.workers import Task, Workers
+
+__all__ = ["Progress", "label", "measure_cells"]
+
+
+@dataclass
+class Progress:
+    """How far a run came.
+
+    Attributes
+    ----------
+    total : int
+        Cells.
+    stored : int
+        Those that are finished.
+    failed : dict
+        Those that failed, and why.
+    """
+
+    total: int = 0
+    stored: int = 0
+    failed: dict[Cell, str] = field(default_factory=dict)
+
+
+def label(cell: Cell) -> str:
+    """Return what a cell is called on the screen.
+
+    Parameters
+    ----------
+    cell : Cell
+        Which one.
+
+    Returns
+    -------
+    str
+        Experiment and key.
+
+    Examples
+    --------
+    >>> from manifoldknn.experiments.experiment import Cell
+    >>> from manifoldknn.experiments.runner import label
+    >>> label(Cell("fig9", ("usps", "kNN", 3)))
+    'fig9 usps kNN 3'
+    """
+    return " ".join(map(str, (cell.experiment, *cell.key)))
+
+
+def cells_of(experiment: Experiment, store: Store) -> list[Cell]:
+    """Return the cells of an experiment, after making sure that they can be told apart."""
+    cells = experiment.cells(store.plan)
+    if len(set(cells)) < len(cells) or any(c.experiment != experiment.name for c in cells):
+        raise ValueError(f"cells of {experiment.name} must differ and bear its name")
+    return cells
+
+
+def measure_cells(
+    experiments: Mapping[str, Experiment],
+    store: Store,
+    *,
+    jobs: int,
+    progress: Progress,
+    quiet: bool = False,
+    out: TextIO | None = None,
+) -> None:
+    """Measure what is missing, first what may run side by side, then what is timed alone.
+
+    Long cells are begun first, so that no process is left with one at the end. Each finished
+    cell is stored before anything else happens. A cell that fails does not stop the others.
+
+    Parameters
+    ----------
+    experiments : mapping of str to Experiment
+        By the module that each is found in.
+    store : Store
+        What is there already, and where the rest goes.
+    jobs : int
+        Processes side by side, each kept to one thread; a cell that runs alone may use all cores.
+    progress : Progress
+        Brought up to date after every cell, so that it tells the truth after an interruption too.
+    quiet : bool, default=False
+        Whether no progress is shown; failures always are.
+    out : file, optional
+        For progress and failures; standard error if not given.
+    """
+    owners: dict[Cell, Experiment] = {}
+    tasks: list[Task] = []
+    for module, experiment in experiments.items():
+        for cell in cells_of(experiment, store):
+            progress.total += 1
+            if store.load(experiment, cell) is not None:
+                progress.stored += 1
+                continue
+            owners[cell] = experiment
+            tasks.append(Task(module, cell, store.plan))
+    alone = [task for task in tasks if task.cell.alone]
+    shared = [task for task in tasks if not task.cell.alone]
+    shared.sort(key=lambda task: -task.cell.seconds)
+    bar = Bar(
+        progress.total,
+        progress.stored,
+        shared=sum(task.cell.seconds for task in shared),
+        alone=sum(task.cell.seconds for task in alone),
+        jobs=max(1, min(jobs, len(shared))),
+        quiet=quiet,
+        out=out,
+    )
+    try:
+        for side_by_side, batch in ((True, shared), (False, alone)):
+            if batch:
+                n_workers = min(jobs, len(batch)) if side_by_side else 1
+                _work_through(batch, owners, store, n_workers, side_by_side, progress, bar)
+    finally:
+        bar.clear()
+
+
+def _work_through(
+    tasks: list[Task],
+    owners: dict[Cell, Experiment],
+    store: Store,
+    n_workers: int,
+    side_by_side: bool,
+    progress: Progress,
+    bar: Bar,
+) -> None:
+    bar.show()
+    with Workers(n_workers, one_thread=side_by_side) as workers:
+        for outcome in workers.outcomes(tasks):
+            if outcome is None:
+                bar.show()
+                continue
+            cell = outcome.task.cell
+            if outcome.rows is None:
+                progress.failed[cell] = outcome.error
+                where = outcome.details if os.environ.get("MANIFOLDKNN_DEBUG") else ""
+                bar.say(f"{where}manifoldknn: {label(cell)} failed: {outcome.error}")
+            else:
+                store.save(owners[cell], cell, outcome.rows, outcome.seconds)
+                progress.stored += 1
+            bar.advance(cell.seconds, outcome.seconds, alone=cell.alone, name=label(cell))

@@ -1,0 +1,265 @@
+"""The folder of a run: every finished cell in a file of its own, there whole or not at all.
+
+A run that was killed goes on from what it finds here. Nothing in the folder is trusted unseen: a
+cell that is cut short, edited, or measured with other settings counts as not measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import manifoldknn
+from manifoldknn.atomic import replaced_file
+from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row
+
+__all__ = ["Store", "Stored", "plain_rows", "versions"]
+
+_FORMAT = 1
+_RUN_FILE = "run.json"
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "faiss-cpu")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A finished cell: its rows, and how long they took."""
+
+    rows: list[Row]
+    seconds: float
+
+
+def versions() -> dict[str, str]:
+    """Return the versions on which numbers depend, by package."""
+    found = {"manifoldknn": manifoldknn.__version__, "Python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in _PACKAGES}
+
+
+def plain_rows(rows: Any, columns: Sequence[str]) -> list[Row]:
+    """Return the rows of a cell as they will be read back, or say what is wrong with them.
+
+    Parameters
+    ----------
+    rows : list of dict
+        What an experiment measured; NumPy's numbers become Python's.
+    columns : sequence of str
+        What every row must have, no more and no less.
+
+    Returns
+    -------
+    list of dict
+        Values that are text, numbers, booleans or None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.experiments.store import plain_rows
+    >>> plain_rows([{"k": np.int64(3), "error": np.float64(0.5)}], ["k", "error"])
+    [{'k': 3, 'error': 0.5}]
+    """
+    plain: list[Row] = []
+    for row in rows:
+        if set(row) != set(columns):
+            raise ValueError(f"a row has the columns {sorted(row)}, expected {sorted(columns)}")
+        values = {name: row[name] for name in columns}
+        for name, value in values.items():
+            value = value.item() if isinstance(value, np.generic) else value
+            if value is not None and not isinstance(value, (str, int, float)):
+                raise ValueError(f"column {name!r} holds a {type(value).__name__}")
+            values[name] = value
+        plain.append(values)
+    return plain
+
+
+class Store:
+    """The cells of one run.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the run's files are.
+    plan : Plan
+        How much is measured; cells of another plan are not this run's.
+    names : list of str
+        The experiments that the run consists of.
+    started : str
+        When the run began.
+    """
+
+    def __init__(self, folder: Path, plan: Plan, names: list[str], started: str) -> None:
+        self.folder, self.plan, self.names, self.started = folder, plan, names, started
+
+    def path(self, cell: Cell) -> Path:
+        """Return the file of a cell: readable, and different for different cells."""
+        key = json.dumps(cell.key)
+        words = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(map(str, cell.key))).strip("-.")[:60]
+        digest = hashlib.sha256(key.encode()).hexdigest()[:10]
+        return self.folder / "cells" / cell.experiment / f"{words or 'cell'}-{digest}.json"
+
+    def save(self, experiment: Experiment, cell: Cell, rows: list[Row], seconds: float) -> None:
+        """Store a finished cell at once.
+
+        Parameters
+        ----------
+        experiment : Experiment
+            The one it belongs to.
+        cell : Cell
+            Which one.
+        rows : list of dict
+            From `plain_rows`.
+        seconds : float
+            How long it took.
+        """
+        path = self.path(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        body = {"key": list(cell.key), "rows": rows, "seconds": round(seconds, 3)}
+        _write(path, body | {"check": self._check(experiment, body)})
+
+    def load(self, experiment: Experiment, cell: Cell) -> Stored | None:
+        """Return a finished cell, or None if it is not there, not whole or not of this run.
+
+        Parameters
+        ----------
+        experiment : Experiment
+            The one it belongs to.
+        cell : Cell
+            Which one.
+
+        Returns
+        -------
+        Stored or None
+            Its rows.
+        """
+        try:
+            body = json.loads(self.path(cell).read_text(encoding="utf-8"))
+            check = body.pop("check")
+            if check != self._check(experiment, body) or body["key"] != list(cell.key):
+                return None
+            return Stored(plain_rows(body["rows"], experiment.columns), float(body["seconds"]))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def _check(self, experiment: Experiment, body: dict[str, Any]) -> str:
+        """Return a checksum of a cell together with everything its numbers depend on."""
+        whole = [_FORMAT, _settings(self.plan), experiment.name, list(experiment.columns), body]
+        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+    @classmethod
+    def open(cls, folder: Path, plan: Plan, names: list[str], *, resume: bool) -> Store:
+        """Look at a folder in which a run is to begin or to go on; nothing is written yet.
+
+        Parameters
+        ----------
+        folder : Path
+            Where its files go.
+        plan : Plan
+            How much is measured.
+        names : list of str
+            Experiments, in order; those that the folder has already are added when going on.
+        resume : bool
+            Whether the folder may hold a run.
+
+        Returns
+        -------
+        Store
+            To be filled once it is begun.
+
+        Raises
+        ------
+        ValueError
+            If the folder is there and may not be, is something else, or was made with other
+            settings.
+        """
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is a file: choose a folder with --out")
+        began = datetime.now(UTC).isoformat(timespec="seconds")
+        known = _known(folder, plan, resume=resume)
+        if known is not None:
+            names, began = [*known["experiments"], *names], known["started"]
+        return cls(folder, plan, list(dict.fromkeys(names)), str(began))
+
+    def begin(self) -> None:
+        """Make the folder, or clear away what a killed run was writing, and note the settings."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for left in self.folder.rglob(".*.part"):
+            left.unlink(missing_ok=True)
+        run = {"format": _FORMAT, "settings": _settings(self.plan)}
+        _write(self.folder / _RUN_FILE, run | {"experiments": self.names, "started": self.started})
+
+    @staticmethod
+    def begun(folder: Path) -> list[str]:
+        """Return the experiments of the run in a folder; none if there is none.
+
+        Parameters
+        ----------
+        folder : Path
+            Where a run may be.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
+        path = folder / _RUN_FILE
+        return list(_read_run(path)["experiments"]) if path.is_file() else []
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    return {"quick": plan.quick, "seed": plan.seed} | versions()
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    with replaced_file(path) as file:
+        file.write(json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
+
+
+def _read_run(path: Path) -> dict[str, Any]:
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        if run["format"] != _FORMAT:
+            raise ValueError(f"its format is {run['format']}, expected {_FORMAT}")
+        names_ok = all(isinstance(name, str) for name in run["experiments"])
+        if not names_ok or not isinstance(run["settings"], dict) or "started" not in run:
+            raise ValueError("something is missing in it")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{path} cannot be used ({error}): remove its folder, or choose another with --out"
+        ) from None
+    return dict(run)
+
+
+def _known(folder: Path, plan: Plan, *, resume: bool) -> dict[str, Any] | None:
+    """Return what a folder says about its run, after making sure that it can go on."""
+    # What a run killed in its first moment leaves is as good as nothing.
+    if not folder.is_dir() or all(p.name.startswith(f".{_RUN_FILE}.") for p in folder.iterdir()):
+        return None
+    path = folder / _RUN_FILE
+    if not path.is_file():
+        raise ValueError(
+            f"{folder} holds other files and no run of this command: choose another folder with "
+            "--out"
+        )
+    if not resume:
+        raise ValueError(
+            f"{folder} holds a run already: go on with it by --resume, or choose another folder "
+            "with --out"
+        )
+    run, now = _read_run(path), _settings(plan)
+    then = run["settings"]
+    other = [f"{name} {then.get(name)} and not {now[name]}" for name in now
+             if then.get(name) != now[name]]  # fmt: skip
+    if other:
+        raise ValueError(
+            f"{folder} was begun with {', '.join(other)}: repeat with the same, or choose another "
+            "folder with --out"
+        )
+    return run

@@ -1,0 +1,93 @@
+"""Table 5: the six real data sets, as stated and as found."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manifoldknn.datasets import PAPER_SETS, load_paper
+from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Table
+
+__all__ = ["EXPERIMENT"]
+
+_NAME = "tab5"
+
+
+def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
+    return [Cell(_NAME, (name,), seconds=0.5) for name in PAPER_SETS]
+
+
+def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
+    name = str(cell.key[0])
+    spec, data = PAPER_SETS[name], load_paper(name)
+    sizes = np.bincount(data.y)
+    return [
+        {
+            "set": name,
+            "n_stated": spec.n_paper,
+            "n_found": len(data.X),
+            "repeats_removed": data.n_removed,
+            "d_stated": spec.n_features,
+            "d_found": data.X.shape[1],
+            "classes_stated": spec.classes_paper,
+            "classes_found": len(sizes),
+            "smallest_class": int(sizes.min()),
+            "largest_class": int(sizes.max()),
+        }
+    ]
+
+
+def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+    lines = [
+        [
+            row["set"],
+            *(f"{row[f'{what}_stated']} / {row[f'{what}_found']}" for what in ("n", "d")),
+            f"{row['classes_stated']} / {row['classes_found']}",
+            "none" if _agree(row) else "classes",
+            row["repeats_removed"],
+            f"{row['smallest_class']} to {row['largest_class']}",
+        ]
+        for row in rows
+    ]
+    header = [
+        "data set",
+        "samples, published / ours",
+        "features",
+        "classes",
+        "difference",
+        "repeated rows removed",
+        "samples per class",
+    ]
+    return [Table("Data sets, published / ours", header, lines)]
+
+
+def _agree(row: Row) -> bool:
+    return all(row[f"{what}_stated"] == row[f"{what}_found"] for what in ("n", "d", "classes"))
+
+
+EXPERIMENT = Experiment(
+    name=_NAME,
+    title="The six real data sets",
+    columns=[
+        "set",
+        "n_stated",
+        "n_found",
+        "repeats_removed",
+        "d_stated",
+        "d_found",
+        "classes_stated",
+        "classes_found",
+        "smallest_class",
+        "largest_class",
+    ],
+    cells=_cells,
+    measure=_measure,
+    tables=_tables,
+    datasets=tuple(PAPER_SETS),
+    notes=[
+        "The paper's 2086 samples of segmentation and 1348 of banknote are what is left of 2310 "
+        "and 1372 once repeated rows are removed, so that is done here too.",
+        "The paper states 6 classes for segmentation; its 2086 different rows hold 7, and without "
+        "any one of them fewer than 1800 rows would be left.",
+        "Columns are scaled to [0, 1]; the paper does not say how it scaled them.",
+    ],
+)
