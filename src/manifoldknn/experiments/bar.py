@@ -24,14 +24,16 @@ def duration(seconds: float) -> str:
     Returns
     -------
     str
-        Such as "40 s" or "3 min".
+        Such as "42 s" or "3 min".
 
     Examples
     --------
     >>> from manifoldknn.experiments.bar import duration
-    >>> duration(3.4), duration(200), duration(7800)
-    ('3 s', '3 min', '2 h 10 min')
+    >>> duration(3.42), duration(42.1), duration(200), duration(7800)
+    ('3.4 s', '42 s', '3 min', '2 h 10 min')
     """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from sklearn.neighbors import KNeighborsClassifier
-
 from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Table
-from manifoldknn.experiments.toys import draw_samples, error_percent, new_figure, sample_rows
+from manifoldknn.experiments.toys import (
+    answer,
+    draw_samples,
+    error_percent,
+    new_figure,
+    sample_rows,
+)
 
 __all__ = ["EXPERIMENT"]
 
@@ -18,23 +21,18 @@ _VOTERS = (1, 2, 3)
 
 
 def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-    return [Cell(_NAME, (k,), seconds=0.1) for k in _VOTERS]
+    return [Cell(_NAME, ("kNN",), seconds=0.1)]
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
     X, truth, labeled = make_arch_and_s(random_state=plan.seed)
-    k = int(str(cell.key[0]))
-    found = KNeighborsClassifier(k).fit(X[labeled], truth[labeled]).predict(X)
-    found = np.where(np.isin(np.arange(len(X)), labeled), truth, found)
-    return [{"k": k, **row} for row in sample_rows(X, truth, labeled, found)]
-
-
-def _of(rows: list[Row], k: int) -> list[Row]:
-    return [row for row in rows if row["k"] == k]
+    method = str(cell.key[0])
+    answers = {k: answer(method, k, X, truth, labeled) for k in _VOTERS}
+    return sample_rows(X, truth, labeled, answers)
 
 
 def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
-    errors = [[k, error_percent(_of(rows, k)), None, None] for k in _VOTERS]
+    errors = [[k, error_percent(rows, k), None, None] for k in _VOTERS]
     return [
         Table(
             "Error of plain kNN with 3 labels per class (%)",
@@ -47,19 +45,17 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
 
 def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     figure, axes = new_figure(7.6, 8.4, 2, 2)
-    draw_samples(axes.flat[0], _of(rows, 1), colour=None, title="The toy set, 3 labels per class")
+    draw_samples(axes.flat[0], rows, colour=None, title="The toy set, 3 labels per class")
     for ax, k in zip(axes.flat[1:], _VOTERS):
-        own = _of(rows, k)
-        draw_samples(
-            ax, own, colour="predicted", title=f"k = {k}: error {error_percent(own):.1f} %"
-        )
+        title = f"k = {k}: error {error_percent(rows, k):.1f} %"
+        draw_samples(ax, rows, colour=f"k{k}", title=title)
     return figure
 
 
 EXPERIMENT = Experiment(
     name=_NAME,
     title="Plain kNN on the first toy set, an arch and a mirrored S",
-    columns=["k", "x", "y", "class", "labelled", "predicted"],
+    columns=["x", "y", "class", "labelled", *(f"k{k}" for k in _VOTERS)],
     cells=_cells,
     measure=_measure,
     tables=_tables,

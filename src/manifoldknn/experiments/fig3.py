@@ -108,7 +108,7 @@ def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     right.set_xlabel("labelled sample")
     right.set_ylabel("walk weight w̄")
     right.set_title("(b) its walk weights from theirs")
-    right.set_ylim(top=5 * max(made.max(), again.max()))
+    right.set_ylim(top=60 * max(made.max(), again.max()))
     right.legend(loc="upper right")
     return figure
 
@@ -124,7 +124,8 @@ def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
         style = "-" if z > 0 else ":"
         ax.plot([x, a], [y, b], style, color=COLORS[0], linewidth=0.8 + 5 * z, zorder=1)
         if z > 0:
-            ax.annotate(f"{z:.2f}", (a, b), (6, 6), textcoords="offset points", fontsize=9)
+            ax.annotate(f"{z:.2f}", (a, b), (9, 0), textcoords="offset points", va="center",
+                        fontsize=9)  # fmt: skip
     ax.scatter(_column(near, "x"), _column(near, "y"), s=46, c=COLORS[0], edgecolors="white",
                zorder=2, label="neighbours, with z where it is not 0")  # fmt: skip
     ax.scatter([x], [y], s=190, marker="*", c=COLORS[1], edgecolors="black", zorder=3,
@@ -135,6 +136,7 @@ def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
+    ax.spines[["top", "right"]].set_visible(True)
     ax.set_title("(a) x from its neighbours: z ≥ 0, Σ z = 1")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=1)
 

@@ -15,7 +15,7 @@ from manifoldknn.experiments import catalogue
 from manifoldknn.experiments.assemble import Assembled, assemble
 from manifoldknn.experiments.bar import duration
 from manifoldknn.experiments.experiment import Experiment, Plan
-from manifoldknn.experiments.report import write_report
+from manifoldknn.experiments.page import write_report
 from manifoldknn.experiments.runner import Progress, cells_of, measure_cells
 from manifoldknn.experiments.store import Store
 
@@ -127,7 +127,8 @@ def _tell(parts: list[Assembled], page: Path, options: argparse.Namespace, again
         print(json.dumps(data, ensure_ascii=False))
         return
     for part in parts:
-        state = "; ".join(part.problems) or f"{part.n_cells} cells, {duration(part.seconds)}"
+        cells = f"{part.n_cells} cell{'s' * (part.n_cells != 1)}"
+        state = "; ".join(part.problems) or f"{cells}, {duration(part.seconds)}"
         print(f"{part.experiment.name:<10} {part.experiment.title}: {state}")
     if any(part.n_missing for part in parts):
         print(f"\ntry what is missing again with: {again}")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,12 @@ class Stored:
 def versions() -> dict[str, str]:
     """Return the versions on which numbers depend, by package."""
     found = {"manifoldknn": manifoldknn.__version__, "Python": platform.python_version()}
-    return found | {name: metadata.version(name) for name in _PACKAGES}
+    return found | _installed()
+
+
+@cache
+def _installed() -> dict[str, str]:
+    return {name: metadata.version(name) for name in _PACKAGES}
 
 
 def plain_rows(rows: Any, columns: Sequence[str]) -> list[Row]:
@@ -219,7 +225,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
 
 def _write(path: Path, data: dict[str, Any]) -> None:
     with replaced_file(path) as file:
-        file.write(json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
+        file.write(json.dumps(data, indent=1).encode())
 
 
 def _read_run(path: Path) -> dict[str, Any]:

@@ -116,16 +116,16 @@ def _anchor(part: Assembled) -> str:
 
 
 def _differences(parts: Sequence[Assembled]) -> str:
-    """Gather the notes that speak of the paper, each with the way to its experiment."""
-    items = [
-        f'<li><a class="id" href="#{_anchor(part)}">{html.escape(part.experiment.name)}</a> '
-        f"{html.escape(note)}</li>"
-        for part in parts
-        for note in part.experiment.notes
-        if _ABOUT_PAPER.search(note)
-    ]
-    if not items:
+    """Gather the notes that speak of the paper, each once, with the way to its experiments."""
+    notes: dict[str, list[str]] = {}
+    for part in parts:
+        way = f'<a class="id" href="#{_anchor(part)}">{html.escape(part.experiment.name)}</a>'
+        for note in part.experiment.notes:
+            if _ABOUT_PAPER.search(note):
+                notes.setdefault(note, []).append(way)
+    if not notes:
         return '<p class="none">Nothing to tell.</p>'
+    items = [f"<li>{' '.join(ways)} {html.escape(note)}</li>" for note, ways in notes.items()]
     return f'<ul class="differences">{"".join(items)}</ul>'
 
 
@@ -169,7 +169,8 @@ def _table(table: Table) -> str:
     )
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
     return (
-        f'<div class="scroll"><table><caption>{html.escape(table.caption)}</caption>'
+        f'<p class="caption">{html.escape(table.caption)}</p><div class="scroll">'
+        f'<table aria-label="{html.escape(table.caption, quote=True)}">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         + (f'<ul class="notes">{notes}</ul>' if notes else "")
     )
@@ -217,7 +218,7 @@ def _settings(parts: Sequence[Assembled], store: Store, jobs: int, command: str)
     )
     return (
         f'<div class="scroll"><table class="pairs">{"".join(rows)}</table></div>'
-        '<div class="scroll"><table><caption>Work by experiment</caption><thead><tr>'
+        '<p class="caption">Work by experiment</p><div class="scroll"><table><thead><tr>'
         '<th>experiment</th><th class="n">cells</th><th class="n">seconds</th></tr></thead>'
         f"<tbody>{work}</tbody></table></div>"
     )

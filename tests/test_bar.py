@@ -1,0 +1,67 @@
+"""The line that tells how far a run is."""
+
+import io
+
+from manifoldknn.experiments import bar
+from manifoldknn.experiments.bar import Bar, duration
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_time_left_follows_what_is_measured():
+    made = Bar(3, 0, shared=200.0, alone=50.0, jobs=2, quiet=True)
+    assert made.seconds_left == 150.0  # as estimated
+    made.advance(100.0, 300.0, alone=False, name="a")  # three times dearer than thought
+    assert made.seconds_left == (50.0 + 50.0) * (305.0 / 105.0)
+    made.advance(100.0, 300.0, alone=False, name="b")
+    made.advance(50.0, 50.0, alone=True, name="c")
+    assert made.seconds_left == 0
+
+
+def test_terminal_lines_are_drawn_over():
+    out = Terminal()
+    made = Bar(2, 0, shared=20.0, alone=0.0, jobs=1, out=out)
+    made.show()
+    made.advance(10.0, 10.0, alone=False, name="fig9 a long name")
+    made.say("something failed")
+    made.advance(10.0, 10.0, alone=False, name="x")
+    made.clear()
+    text = out.getvalue()
+    assert "  0%  0 of 2 cells, about 20 s left" in text
+    assert "[############............]  50%  1 of 2 cells, about 10 s left  (fig9 a long" in text
+    assert "100%  2 of 2 cells  (x)" in text
+    assert text.count("\n") == 1  # only what was said on a line of its own
+    assert text.endswith(" \r")
+
+
+def test_elsewhere_lines_come_now_and_then(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(bar.time, "perf_counter", lambda: clock[0])
+    out = io.StringIO()
+    made = Bar(100, 0, shared=100.0, alone=0.0, jobs=1, out=out)
+    for i in range(100):
+        clock[0] = float(i + 1)
+        made.advance(1.0, 1.0, alone=False, name=str(i))
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 10
+    assert lines[0] == "[manifoldknn]  10%  10 of 100 cells, about 90 s left"
+    assert lines[-1] == "[manifoldknn] 100%  100 of 100 cells"
+
+
+def test_quiet_is_quiet_but_failures_are_told():
+    out = Terminal()
+    made = Bar(1, 0, shared=1.0, alone=0.0, jobs=1, quiet=True, out=out)
+    made.show()
+    made.advance(1.0, 1.0, alone=False, name="x")
+    assert out.getvalue() == ""
+    made.say("cell failed")
+    assert out.getvalue() == "cell failed\n"
+
+
+def test_duration_has_no_sixty_minutes_and_no_hundred_seconds():
+    assert [duration(s) for s in (0, 9.94, 9.96, 99.4, 100, 5969, 5970, 36000)] == [
+        "0.0 s", "9.9 s", "10 s", "99 s", "2 min", "99 min", "1 h 40 min", "10 h 00 min",
+    ]  # fmt: skip

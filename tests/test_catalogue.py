@@ -1,0 +1,51 @@
+"""Every experiment keeps to the contract, and is found by what people type."""
+
+from importlib.util import find_spec
+
+import pytest
+
+from manifoldknn.datasets import PAPER_SETS
+from manifoldknn.experiments.catalogue import MODULES, load, select
+from manifoldknn.experiments.experiment import Plan
+
+THERE = [name for name, module in MODULES.items() if find_spec(module)]
+
+
+def test_order_is_the_papers():
+    assert list(MODULES)[:4] == ["fig1", "fig2", "fig3", "fig4"]
+    assert list(MODULES).index("tab4") < list(MODULES).index("tab5") < list(MODULES).index("fig9")
+    assert select([]) == select(["all"]) == THERE
+    assert select(["fig4", "FIG2", "fig4"]) == ["fig2", "fig4"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("fig13", "fig"), ("tab55", "tab5"), ("fgi7", "fig7")]
+)
+def test_unknown_names_are_refused_with_a_suggestion(typed, meant):
+    with pytest.raises(ValueError, match=f"no experiment '{typed}'") as caught:
+        select(["fig1", typed])
+    assert f"is it '{meant}" in str(caught.value)
+    assert "choose from fig1, fig2" in str(caught.value)
+
+
+def test_a_name_unlike_any_gets_the_list_only():
+    with pytest.raises(ValueError, match="no experiment 'everything': choose from fig1"):
+        select(["everything"])
+
+
+@pytest.mark.parametrize("name", THERE)
+def test_experiments_keep_to_the_contract(name):
+    experiment = load(name)
+    assert experiment.name == name
+    assert experiment.title
+    assert len(set(experiment.columns)) == len(experiment.columns)
+    assert set(experiment.timings) <= set(experiment.columns)
+    assert set(experiment.datasets) <= set(PAPER_SETS)
+    for plan in (Plan(), Plan(quick=True), Plan(seed=5)):
+        cells = experiment.cells(plan)
+        assert cells
+        assert len(set(cells)) == len(cells)
+        assert {cell.experiment for cell in cells} == {name}
+        assert all(cell.seconds > 0 for cell in cells)
+    seconds = [sum(c.seconds for c in experiment.cells(Plan(quick=q))) for q in (False, True)]
+    assert seconds[1] <= seconds[0]

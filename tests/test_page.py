@@ -1,0 +1,113 @@
+"""The report: whole, valid, and complete in itself."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+import cheap_experiment as cheap
+from manifoldknn.experiments.assemble import Assembled
+from manifoldknn.experiments.experiment import Plan, Table
+from manifoldknn.experiments.page import report_page, write_report
+from manifoldknn.experiments.store import Store
+
+VOID = {"meta", "img", "br", "hr", "link", "input"}
+
+
+class Checker(HTMLParser):
+    """Sees to it that every element is closed, in order, and gathers what refers elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.links, self.sources, self.text = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        assert tag != "script"
+        assert not [name for name in attrs if name.startswith("on")]
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        self.links += [attrs["href"]] if "href" in attrs else []
+        self.sources += [attrs["src"]] if "src" in attrs else []
+        if tag == "img":
+            assert attrs["alt"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def checked(page):
+    checker = Checker()
+    checker.feed(page)
+    checker.close()
+    assert checker.open == []
+    assert len(set(checker.ids)) == len(checker.ids)
+    assert all(link[0] == "#" and link[1:] in checker.ids for link in checker.links)
+    assert all(source.startswith("data:image/png;base64,") for source in checker.sources)
+    assert not re.search(r"https?://|@import|url\(|@@", page)
+    return checker, " ".join("".join(checker.text).split())
+
+
+def part(name="cheap", **changes):
+    rows = [["a<b", 0.25, 0.5, -0.25, None, True, "1.0 ± 0.2", 3]]
+    header = ["set", "ours", "published", "difference", "none", "flag", "text", "count"]
+    made = Assembled(replace(cheap.EXPERIMENT, name=name), n_cells=3, seconds=1.5, png=b"\x89PNG")
+    made.tables = [Table("Numbers & more", header, rows, ["Below <it>."])]
+    return replace(made, **changes)
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store.open(tmp_path / "r", Plan(quick=True, seed=7), ["cheap"], resume=False)
+    made.begin()
+    return made
+
+
+def test_every_experiment_is_there_and_nothing_refers_elsewhere(store):
+    parts = [part("fig1"), part("tab5", png=b""), part("fig10-11")]
+    checker, text = checked(report_page(parts, store, jobs=2, command="manifoldknn reproduce"))
+    for name in ("fig1", "tab5", "fig10-11"):
+        assert name in checker.ids
+        assert f"csv/{name}.csv" in text
+    assert len(checker.sources) == 2
+    assert "3 of 3 tables and figures" in text
+    assert "Not complete" not in text
+    for words in ("seed 7", "7; run r", "quick", "numpy", "scikit-learn", "cores", "4.5 s of work"):
+        assert words in text
+
+
+def test_tables_show_what_they_hold(store):
+    page = report_page([part()], store, jobs=1, command="")
+    _, text = checked(page)
+    assert "Numbers & more" in text
+    assert "a<b 0.25 0.5 −0.25 – yes 1.0 ± 0.2 3" in re.sub(r"\s+", " ", re.sub(
+        r"<[^>]*>", " ", page[page.index("a&lt;b"):]).replace("&lt;", "<"))  # fmt: skip
+    assert '<td class="n">1.0 ± 0.2</td>' in page
+    assert "<td>a&lt;b</td>" in page
+    assert "Below <it>." in text
+
+
+def test_notes_about_the_paper_are_gathered_once(store):
+    page = report_page([part("fig1"), part("fig2")], store, jobs=1, command="")
+    gathered = page[page.index('id="differences"') : page.index('<section id="fig1">')]
+    assert gathered.count("Differs from the paper in everything.") == 1
+    assert 'href="#fig1"' in gathered
+    assert 'href="#fig2"' in gathered
+
+
+def test_what_is_missing_is_said_at_the_top(store):
+    parts = [part("fig1"), part("fig2", problems=["2 of 3 <cells>"], n_missing=2, png=b"")]
+    _, text = checked(report_page(parts, store, jobs=1, command=""))
+    assert "1 of 2 tables and figures" in text
+    assert "Not complete.fig2: 2 of 3 <cells>" in text
+
+
+def test_it_is_written_beside_the_rest(store):
+    path = write_report([part()], store, jobs=1, command="x")
+    assert path == store.folder / "report.html"
+    checked(path.read_text(encoding="utf-8"))
