@@ -63,5 +63,5 @@ def test_quiet_is_quiet_but_failures_are_told():
 
 def test_duration_has_no_sixty_minutes_and_no_hundred_seconds():
     assert [duration(s) for s in (0, 9.94, 9.96, 99.4, 100, 5969, 5970, 36000)] == [
-        "0.0 s", "9.9 s", "10 s", "99 s", "2 min", "99 min", "1 h 40 min", "10 h 00 min",
+        "under 0.1 s", "9.9 s", "10 s", "99 s", "2 min", "99 min", "1 h 40 min", "10 h 00 min",
     ]  # fmt: skip

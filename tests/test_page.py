@@ -85,11 +85,29 @@ def test_tables_show_what_they_hold(store):
     page = report_page([part()], store, jobs=1, command="")
     _, text = checked(page)
     assert "Numbers & more" in text
-    assert "a<b 0.25 0.5 −0.25 – yes 1.0 ± 0.2 3" in re.sub(r"\s+", " ", re.sub(
+    assert "a<b 0.25 0.50 −0.25 – yes 1.0 ± 0.2 3" in re.sub(r"\s+", " ", re.sub(
         r"<[^>]*>", " ", page[page.index("a&lt;b"):]).replace("&lt;", "<"))  # fmt: skip
     assert '<td class="n">1.0 ± 0.2</td>' in page
     assert "<td>a&lt;b</td>" in page
     assert "Below <it>." in text
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([38.44, 0.527, 50.0], ["38.44", "0.53", "50.00"]),
+        ([0.1909, 0.02376, 14.94], ["0.191", "0.024", "14.940"]),
+        ([2.5e-8, 0.05], ["2.5e−08", "0.05"]),  # no common number of decimals would do
+        ([12345.6, 0.0], ["12346", "0"]),
+        ([-0.25, None], ["−0.25", "–"]),
+        ([float("nan"), 1.0], ["nan", "1.0"]),
+    ],
+)
+def test_numbers_of_a_column_have_the_same_decimals(store, values, shown):
+    made = part(tables=[Table("T", ["v"], [[v] for v in values])])
+    page = report_page([made], store, jobs=1, command="")
+    table = page[page.index('aria-label="T"') :]
+    assert re.findall(r'<td class="n">([^<]*)</td>', table)[: len(values)] == shown
 
 
 def test_notes_about_the_paper_are_gathered_once(store):

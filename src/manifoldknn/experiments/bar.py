@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import TextIO
@@ -32,6 +33,8 @@ def duration(seconds: float) -> str:
     >>> duration(3.42), duration(42.1), duration(200), duration(7800)
     ('3.4 s', '42 s', '3 min', '2 h 10 min')
     """
+    if seconds < 0.05:
+        return "under 0.1 s"
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     if seconds < 100:
@@ -114,7 +117,8 @@ class Bar:
         share = self.done / self.total
         text = f"{self.done} of {self.total} cells"
         if self.done < self.total:
-            text += f", about {duration(self.seconds_left)} left"
+            left = math.ceil(self.seconds_left)
+            text += f", about {duration(left) if left >= 10 else f'{left} s'} left"
         if not self._terminal:
             self._out.write(f"[manifoldknn] {share:4.0%}  {text}\n")
         else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import html
+import math
 import os
 import platform
 import re
@@ -163,8 +164,11 @@ def _table(table: Table) -> str:
     ]
     classes = [' class="n"' if flag else "" for flag in numeric]
     head = "".join(f"<th{c}>{html.escape(h)}</th>" for c, h in zip(classes, table.header))
+    forms = [_form([row[i] for row in table.rows]) for i in range(len(table.header))]
     body = "".join(
-        "<tr>" + "".join(f"<td{c}>{_shown(v)}</td>" for c, v in zip(classes, row)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{c}>{_shown(v, form)}</td>" for c, v, form in zip(classes, row, forms))
+        + "</tr>"
         for row in table.rows
     )
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
@@ -182,13 +186,23 @@ def _is_number(value: Scalar) -> bool:
     return not isinstance(value, bool)
 
 
-def _shown(value: Scalar) -> str:
+def _form(column: Sequence[Scalar]) -> str:
+    """Return the format of a column's floats: as many decimals as its smallest needs, if few."""
+    sizes = [abs(v) for v in column if isinstance(v, float) and math.isfinite(v) and v]
+    if not sizes:
+        return ".1f"
+    low, high = (math.floor(math.log10(size)) for size in (min(sizes), max(sizes)))
+    decimals = max(0, min(1 - low, 4 - high))
+    return f".{decimals}f" if decimals >= -low else ".4g"
+
+
+def _shown(value: Scalar, form: str) -> str:
     if value is None or value == "":
         return _NONE
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return html.escape(f"{value:.4g}").replace("-", "−")
+        return html.escape(format(value, form)).replace("-", "−")
     return html.escape(str(value))
 
 
