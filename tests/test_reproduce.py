@@ -19,6 +19,7 @@ import cheap_experiment as cheap
 from manifoldknn.cli import main
 from manifoldknn.datasets import PAPER_SETS
 from manifoldknn.experiments.catalogue import MODULES
+from manifoldknn.experiments.lock import only_run
 
 ILLUSTRATIONS = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7"]
 
@@ -242,6 +243,15 @@ def test_a_failing_cell_is_named_and_the_rest_is_made(capsys, monkeypatch):
     monkeypatch.delenv("CHEAP_FAIL")
     assert run(capsys, "--out", "o", "--resume")[0] == 0
     assert sorted(os.listdir("o/csv")) == ["cheap.csv", "fig2.csv"]
+
+
+def test_two_runs_do_not_share_a_folder(capsys, folder):
+    with only_run(folder / "o"):
+        code, _, err = run(capsys, "fig2", "--out", "o")
+        assert code == 2
+        assert "another run is working in o" in err
+        assert os.listdir("o") == []
+    assert run(capsys, "fig2", "--out", "o")[0] == 0
 
 
 def test_interrupted_it_says_how_to_go_on():

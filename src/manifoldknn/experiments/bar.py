@@ -10,7 +10,7 @@ from typing import TextIO
 __all__ = ["Bar", "duration"]
 
 _WIDTH = 24
-_TRUST = 5.0  # seconds of work that the estimates are trusted for before anything is measured
+_TRUST, _TRUSTED_SHARE = 5.0, 0.05  # work that estimates are trusted for: seconds, share of all
 _BETWEEN_LINES = 10.0  # seconds, where lines cannot be drawn over
 
 
@@ -78,7 +78,7 @@ class Bar:
         self._jobs, self._quiet = jobs, quiet
         self._out = sys.stderr if out is None else out
         self._terminal = self._out.isatty()
-        self._expected = self._taken = _TRUST
+        self._expected = self._taken = min(_TRUST, _TRUSTED_SHARE * (shared + alone)) or 1.0
         self._told, self._drawn, self._name = time.perf_counter(), 0, ""
 
     def advance(self, expected: float, taken: float, *, alone: bool, name: str) -> None:

@@ -15,6 +15,7 @@ from manifoldknn.experiments import catalogue
 from manifoldknn.experiments.assemble import Assembled, assemble
 from manifoldknn.experiments.bar import duration
 from manifoldknn.experiments.experiment import Experiment, Plan
+from manifoldknn.experiments.lock import only_run
 from manifoldknn.experiments.page import write_report
 from manifoldknn.experiments.runner import Progress, cells_of, measure_cells
 from manifoldknn.experiments.store import Store
@@ -54,12 +55,21 @@ def reproduce(options: argparse.Namespace) -> int:
     names = catalogue.select(store.names)
     experiments = {catalogue.MODULES[name]: catalogue.load(name) for name in names}
     _check_needs(list(experiments.values()), store)
-    store.begin()
+    with only_run(folder):
+        store.begin()
+        return _run(experiments, store, jobs, options)
+
+
+def _run(
+    experiments: dict[str, Experiment], store: Store, jobs: int, options: argparse.Namespace
+) -> int:
+    """Measure, assemble and report; say how to go on where that did not come to its end."""
+    names = [experiment.name for experiment in experiments.values()]
+    again = _command(options, names, store.folder, resume=True)
     progress = Progress()
     try:
         measure_cells(experiments, store, jobs=jobs, progress=progress, quiet=options.quiet)
     except KeyboardInterrupt:
-        again = _command(options, names, folder, resume=True)
         print(
             f"manifoldknn: interrupted: {progress.stored} of {progress.total} cells are stored; "
             f"go on with: {again}",
@@ -67,9 +77,9 @@ def reproduce(options: argparse.Namespace) -> int:
         )
         return 130
     parts = [assemble(experiment, store) for experiment in experiments.values()]
-    command = _command(options, list(options.ids), folder, resume=False)
+    command = _command(options, list(options.ids), store.folder, resume=False)
     page = write_report(parts, store, jobs=jobs, command=command)
-    _tell(parts, page, options, _command(options, names, folder, resume=True))
+    _tell(parts, page, options, again)
     return 1 if any(part.problems for part in parts) else 0
 
 
