@@ -67,26 +67,36 @@ def started(*arguments, **environment):
     )
 
 
-def killed_and_resumed(arguments, out, *, kills, longest, seed, **environment):
-    """Kill a run at random moments, resume it each time, and let it end; return kills in vain."""
-    rng, landed, whole = random.Random(seed), 0, 0
-    while landed < kills:
+def n_stored(out):
+    return len(list(Path(out).glob("cells/*/[!.]*.json")))
+
+
+def killed_and_resumed(arguments, out, *, kills, seed, **environment):
+    """Kill a run again and again, at random moments after a few more cells; then let it end.
+
+    Returns how many cells were stored at each kill.
+    """
+    rng, stored = random.Random(seed), []
+    while len(stored) < kills:
+        wanted = n_stored(out) + rng.randrange(4)
         process = started(*arguments, "--out", out, "--resume", **environment)
-        try:
-            process.wait(rng.uniform(0.05, longest))
-        except subprocess.TimeoutExpired:
+        while process.poll() is None and n_stored(out) < wanted:
+            time.sleep(0.002)
+        time.sleep(rng.choice([0.0, 0.01, 0.1, 1.0]) * rng.random())
+        if process.poll() is None:
             process.send_signal(signal.SIGKILL)
-            process.wait()
-            landed += 1
-        else:
+            stored.append(n_stored(out))
+        else:  # it has ended: take something away and go on
             assert process.returncode == 0, process.stderr.read()
-            whole += 1
-            shutil.rmtree(Path(out) / "cells" / min(os.listdir(Path(out) / "cells")))
+            cells = Path(out) / "cells"
+            for name in rng.sample(sorted(os.listdir(cells)), k=min(3, len(os.listdir(cells)))):
+                shutil.rmtree(cells / name)
+        process.wait()
         process.stderr.close()
     process = started(*arguments, "--out", out, "--resume", **environment)
     _, err = process.communicate()
     assert process.returncode == 0, err
-    return whole
+    return stored
 
 
 def test_cells_files_and_report_are_made(capsys):
@@ -273,9 +283,9 @@ def test_interrupted_it_says_how_to_go_on():
 
 def test_killed_at_random_moments_it_ends_with_the_same_tables(capsys):
     assert run(capsys, "cheap", "--quick", "--out", "calm")[0] == 0
-    killed_and_resumed(
-        ["cheap", "--quick", "--jobs", "2"], "wild", kills=4, longest=3.0, seed=0, CHEAP_SLEEP="0.1"
-    )
+    arguments = ["cheap", "--quick", "--jobs", "2"]
+    stored = killed_and_resumed(arguments, "wild", kills=4, seed=0, CHEAP_SLEEP="0.05")
+    assert sum(0 < n < n_stored("calm") for n in stored) >= 2  # in the midst of it
     assert tables("wild", ["seconds"]) == tables("calm", ["seconds"])
     assert not list(Path("wild").rglob(".*"))
 
@@ -284,7 +294,9 @@ def test_killed_at_random_moments_it_ends_with_the_same_tables(capsys):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_ten_times_on_real_experiments(capsys, seed):
     assert run(capsys, *ILLUSTRATIONS, "--jobs", 1, "--out", "calm")[0] == 0
-    killed_and_resumed(ILLUSTRATIONS, "wild", kills=10, longest=6.0, seed=seed)
+    stored = killed_and_resumed(ILLUSTRATIONS, "wild", kills=10, seed=seed)
+    assert sum(0 < n < n_stored("calm") for n in stored) >= 5
+    print("cells stored at each kill:", stored)
     assert tables("wild") == tables("calm")
     for path in sorted(Path("calm/figures").iterdir()):
         assert path.read_bytes() == Path("wild/figures", path.name).read_bytes()
