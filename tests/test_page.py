@@ -99,8 +99,10 @@ def test_tables_show_what_they_hold(store):
         ([0.1909, 0.02376, 14.94], ["0.191", "0.024", "14.940"]),
         ([2.5e-8, 0.05], ["2.5e−08", "0.05"]),  # no common number of decimals would do
         ([12345.6, 0.0], ["12346", "0"]),
+        ([21.92, 16.7], ["21.92", "16.70"]),
+        ([321.25, 100.0], ["321.2", "100.0"]),
         ([-0.25, None], ["−0.25", "–"]),
-        ([float("nan"), 1.0], ["nan", "1.0"]),
+        ([float("nan"), 1.0], ["nan", "1.00"]),
     ],
 )
 def test_numbers_of_a_column_have_the_same_decimals(store, values, shown):

@@ -192,7 +192,7 @@ def _form(column: Sequence[Scalar]) -> str:
     if not sizes:
         return ".1f"
     low, high = (math.floor(math.log10(size)) for size in (min(sizes), max(sizes)))
-    decimals = max(0, min(1 - low, 4 - high))
+    decimals = max(0, min(2, 3 - high), min(1 - low, 4 - high))
     return f".{decimals}f" if decimals >= -low else ".4g"
 
 
