@@ -200,8 +200,8 @@ EXPERIMENT = Experiment(
         "that of all answers, measured.",
         "Standard: learning is repeated for every online row. A fit on all rows is timed (the mean "
         "of three, one for the full graph) and multiplied by the number of online rows: the "
-        "paper's 9100 s on satlog show why. Its error is that of the last repetition, which knows all "
-        "online rows.",
+        "paper's 9100 s on satlog show why. Its error is that of the last repetition, which "
+        "knows all online rows.",
         "mkNN as published is measured at 100, 400, 700 and 1000 online rows on satlog and "
         "pendigits.",
         "The paper prints two numbers of this figure: about 9100 and 14 seconds for 1000 rows of "
