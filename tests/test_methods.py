@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from experiment_kit import blobs
 from sklearn.semi_supervised import LabelSpreading
 
+from experiment_kit import blobs
 from manifoldknn import ManifoldKNNClassifier, constrained_graph, tired_random_walk
 from manifoldknn.baselines import GeodesicKNNClassifier, supervised
 from manifoldknn.experiments import methods
@@ -141,7 +141,7 @@ def test_spreading_is_that_of_scikit_learn():
 
 
 def test_poisson_where_it_is_installed(monkeypatch):
-    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    monkeypatch.setattr(methods, "find_spec", lambda _: None)
     assert available() == ("LabelSpreading",)
     monkeypatch.setattr(methods, "find_spec", lambda name: name)
     assert available() == BEYOND

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from experiment_kit import blobs
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
+from experiment_kit import blobs
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.experiments import problems
 from manifoldknn.experiments.problems import SYNTHETIC, Problem, drawn, synthetic

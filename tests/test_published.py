@@ -46,7 +46,7 @@ def test_sizes_are_those_of_the_sets_but_for_a_class():
 
 
 def test_times_have_every_ratio_and_method():
-    assert [case for case in SECONDS] == [
+    assert list(SECONDS) == [
         (data, ratio) for data in ("banknote", "satlog", "pendigits") for ratio in RATIOS
     ]
     assert all(len(row) == 8 and row["gkNN"] == max(row.values()) for row in SECONDS.values())

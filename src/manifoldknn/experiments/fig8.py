@@ -23,7 +23,7 @@ def _sizes(plan: Plan) -> tuple[int, ...]:
 def _cells(plan: Plan) -> list[Cell]:
     runs = _QUICK_RUNS if plan.quick else _RUNS
     return [
-        Cell("fig8", (data, run), seconds=0.3 * len(_sizes(plan)) + 1.0)
+        Cell("fig8", (data, run), seconds=0.05 * len(_sizes(plan)))
         for data in SYNTHETIC
         for run in range(runs)
     ]

@@ -98,7 +98,7 @@ def panels(
     figure.legend(
         [named[name] for name in order],
         order,
-        loc="outside lower center",
+        loc="outside upper center",
         ncols=min(6, len(order)),
         frameon=False,
         fontsize=9,

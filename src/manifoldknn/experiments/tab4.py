@@ -60,7 +60,7 @@ def relative_error(truth: Floats, rebuilt: Floats) -> float:
 
 def _cells(plan: Plan) -> list[Cell]:
     runs = _QUICK_RUNS if plan.quick else _RUNS
-    return [Cell("tab4", (data, run), 1.5) for data in SYNTHETIC for run in range(runs)]
+    return [Cell("tab4", (data, run), 0.2) for data in SYNTHETIC for run in range(runs)]
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
