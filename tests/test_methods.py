@@ -8,12 +8,13 @@ from sklearn.semi_supervised import LabelSpreading
 
 from experiment_kit import blobs
 from manifoldknn import ManifoldKNNClassifier, constrained_graph, tired_random_walk
-from manifoldknn.baselines import GeodesicKNNClassifier, supervised
+from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.experiments import methods
 from manifoldknn.experiments.methods import (
     BEYOND,
     DEFAULT,
     GEODESIC_LINKS,
+    GUIDED_SVM,
     NEAREST,
     OF_THE_PAPER,
     PUBLISHED,
@@ -30,11 +31,13 @@ def answers(method, problem, y, k=3, seed=0):
 
 
 def test_every_name_has_a_function():
-    assert set(methods._ANSWERS) == {*OF_THE_PAPER, PUBLISHED, DEFAULT, *BEYOND}
+    assert set(methods._ANSWERS) == {*OF_THE_PAPER, GUIDED_SVM, PUBLISHED, DEFAULT, *BEYOND}
     assert set(NEAREST) < set(OF_THE_PAPER)
 
 
-@pytest.mark.parametrize("method", [*OF_THE_PAPER, PUBLISHED, DEFAULT, "LabelSpreading"])
+@pytest.mark.parametrize(
+    "method", [*OF_THE_PAPER, GUIDED_SVM, PUBLISHED, DEFAULT, "LabelSpreading"]
+)
 @pytest.mark.parametrize("per_class", [1, 3])
 def test_methods_answer_everything_and_repeat_themselves(method, per_class):
     problem = blobs(90)
@@ -66,12 +69,12 @@ def test_knn_is_a_literal_vote():
         assert found[row] == np.argmax(votes)
 
 
-@pytest.mark.parametrize("method", ["SVM", "NB", "DT"])
+@pytest.mark.parametrize("method", ["SVM", GUIDED_SVM, "NB", "DT"])
 def test_supervised_methods_are_tuned_on_the_labelled_rows(method):
     problem = blobs(120, spread=3.0)
     y = drawn(problem.truth, 6, 3)
     labeled = np.flatnonzero(y >= 0)
-    baseline = supervised(methods._NAMES[method], random_state=3)
+    baseline = methods._baseline(method, 5, 3)
     choice = tuned(
         baseline.estimator,
         baseline.grid,
