@@ -65,9 +65,16 @@ def test_tables_subtract_the_published_numbers():
     assert lines["satlog", "SVM"][2:] == ["–", "57.26 ± 17.1", None, 0]
     assert [line[0] for line in everyone.rows] == ["SVM", "kNN", PUBLISHED, DEFAULT]
     spread = np.std([-1.0, 2.0], ddof=1)
-    assert rivals.rows == [["usps", 15.5, "SVM", 15.0, f"+0.50 ± {spread:.2f}", "1 of 2"]]
+    assert rivals.rows == [["usps", 15.5, "SVM", 15.0, f"+0.50 ± {spread:.2f}", "1 of 2", "level"]]
     assert scaling.rows[0][3] == round(6 - 19.37, 2)
     assert scaling.rows[0][5] == round(19 - 19.37, 2)
+
+
+def test_verdicts():
+    assert tab6._verdict(-1.0, 0.4) == "ahead"
+    assert tab6._verdict(1.0, 0.4) == "behind"
+    assert tab6._verdict(-1.0, 0.6) == "level"
+    assert tab6._verdict(-1.0, float("inf")) == "level"
 
 
 def test_figure_has_a_panel_per_set():

@@ -146,8 +146,8 @@ EXPERIMENT = Experiment(
     notes=(
         "Features are scaled to [0, 1]; run r of all methods has the same labels.",
         "kNN, wkNN, DT, our default and the methods beyond the paper are measured at 1, 3, …, 39 "
-        "labels per class in 10 runs, SVM in 5. gkNN, ANN and NB are dear to tune: 3 runs at 1, 3, 5, 9, "
-        "15, 25 and 39 labels, and no line among the deviations.",
+        "labels per class in 10 runs, SVM in 5. gkNN, ANN and NB are dear to tune: 3 runs at 1, "
+        "3, 5, 9, 15, 25 and 39 labels, and no line among the deviations.",
         "With one label per class nothing can be tuned by cross-validation: there every method has "
         "the usual parameters, the first of its grid.",
         "kNN, wkNN and gkNN let five labelled samples vote, or as many as a class has labels if "

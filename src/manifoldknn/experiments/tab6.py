@@ -131,7 +131,7 @@ def _rivals(rows: list[Row]) -> Table:
             continue
         best = min(rivals, key=lambda m: float(np.mean(list(rivals[m].values()))))
         difference = np.array([ours[run] - rivals[best][run] for run in sorted(ours)])
-        spread = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
+        spread = float(difference.std(ddof=1)) if len(difference) > 1 else float("inf")
         lines.append(
             [
                 data,
@@ -140,18 +140,27 @@ def _rivals(rows: list[Row]) -> Table:
                 round(float(np.mean(list(rivals[best].values()))), 2),
                 f"{difference.mean():+.2f} ± {spread:.2f}",
                 f"{int(np.sum(difference < 0))} of {len(difference)}",
+                _verdict(float(difference.mean()), spread / len(difference) ** 0.5),
             ]
         )
-    header = ["data", DEFAULT, "best rival", "its error", "difference by run", "runs won"]
+    header = ["data", DEFAULT, "best rival", "its error", "difference by run", "runs won", "so"]
     return Table(
         "Our default beside the best of the paper's other methods",
         header,
         lines,
         (
             "Differences are taken run by run, with the same labels: below 0 our default is "
-            "better. The spread is that of single runs; that of the mean is smaller by √runs.",
+            "better. The spread is that of single runs; that of the mean is smaller by √runs. "
+            "Level: the mean difference is below twice the latter.",
         ),
     )
+
+
+def _verdict(difference: float, deviation: float) -> str:
+    """Return what a mean difference and its own standard deviation tell."""
+    if abs(difference) <= 2 * deviation:
+        return "level"
+    return "ahead" if difference < 0 else "behind"
 
 
 def _scaling(rows: list[Row]) -> Table:
@@ -161,7 +170,7 @@ def _scaling(rows: list[Row]) -> Table:
     for data in DATA_SETS:
         published = ERRORS[data]["mkNN"].mean
         scaled, unscaled = found.get((data, PUBLISHED)), found.get((data, _UNSCALED))
-        if scaled is None or unscaled is None:
+        if scaled is None:
             continue
         lines.append(
             [
@@ -170,7 +179,7 @@ def _scaling(rows: list[Row]) -> Table:
                 mean_and_deviation(scaled, 2),
                 round(scaled.mean - published, 2),
                 mean_and_deviation(unscaled, 2),
-                round(unscaled.mean - published, 2),
+                None if unscaled is None else round(unscaled.mean - published, 2),
                 scaled.n_runs,
             ]
         )
@@ -183,7 +192,15 @@ def _scaling(rows: list[Row]) -> Table:
         "difference",
         "runs",
     ]
-    return Table("mkNN as published: what scaling does (error, %)", header, lines)
+    return Table(
+        "mkNN as published: what scaling does (error, %)",
+        header,
+        lines,
+        (
+            "All columns of usps, and all of pendigits, have one range: there scaling changes "
+            "nothing, and they are not measured twice.",
+        ),
+    )
 
 
 def _by_run(rows: list[Row], data: str) -> dict[str, dict[int, float]]:
@@ -234,5 +251,24 @@ EXPERIMENT = Experiment(
     tables=_tables,
     draw=_draw,
     datasets=DATA_SETS,
-    notes=(),
+    notes=(
+        "Three labels per class, 10 draws; features scaled to [0, 1]; the deviation has n - 1 in "
+        "its denominator. mkNN as published factorises a full graph: 3 runs on usps and pendigits, "
+        "5 on satlog, 10 elsewhere.",
+        "SVM, ANN, NB and DT are tuned for the lowest 2-fold cross-validation error of the "
+        "labelled rows, as the paper says; it does not give its grids. Ours begin with usual "
+        "values, which win ties, and few labels mean many ties. A second SVM has the grid that "
+        "the authors of libsvm, the paper's toolbox, advise.",
+        "The supervised methods come out far below the published errors, SVM and DT most of all. "
+        "The published SVM is wrong on 70 % of banknote, which has two classes: guessing would be "
+        "wrong on 50 %. We found no setting of ours that comes near such numbers.",
+        "The σ of mkNN as published is tuned once per data set: multiples 0.2, 0.3, 0.5, 0.7 and 1 "
+        "of the median distance to the seventh neighbour, 2-fold cross-validation on draws of "
+        "three labels per class; sets of more than 1000 rows are represented by 1000 of them.",
+        "Where mkNN as published is more than 5 points from the published error it is below it, "
+        "and the scaling of features explains that: the last table has it with features as they "
+        "are, which the paper does not speak of.",
+        "Segmentation has 7 classes, hence 21 labels; the paper says 6. Its 2086 rows and "
+        "banknote's 1348 are what is left once repeated rows are removed.",
+    ),
 )
