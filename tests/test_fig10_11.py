@@ -43,13 +43,30 @@ def test_rows_tables_and_figure(sets):
     assert [ax.get_title() for ax in figure.axes if ax.get_visible()] == ["satlog: mean"]
 
 
+def test_leaders_are_told_by_count():
+    errors = {
+        DEFAULT: (5.0, 4.0),
+        "SVM": (6.0, 3.5),
+        "kNN": (9.0, 3.9),
+        "LabelSpreading": (1.0, 1.0),
+    }
+    rows = [
+        {"data": "usps", "method": method, "labels": count, "run": 0, "error": error}
+        for method, both in errors.items()
+        for count, error in zip((1, 3), both)
+    ]
+    leaders = EXPERIMENT.tables(rows, QUICK)[2]
+    assert leaders.rows == [["usps", "1 of 2", "3 (SVM, by 0.5)"]]
+
+
 def test_differences_from_what_is_printed():
     rows = [
         {"data": "usps", "method": "SVM", "labels": n, "run": run, "error": 60.0 + run}
         for n in (1, 3)
         for run in range(6)
     ]
-    mean, deviation, known = EXPERIMENT.tables(rows, QUICK)
+    mean, deviation, leaders, known = EXPERIMENT.tables(rows, QUICK)
+    assert leaders.rows == []
     assert mean.rows == [["usps", "SVM", 62.5, 62.5, "6"]]
     assert deviation.rows == [["usps", "SVM", 1.87, 1.87, "6"]]
     assert [line[3:] for line in known.rows] == [[62.5, 95.0, -32.5], [62.5, 77.35, -14.85]]
