@@ -22,12 +22,12 @@ _DEAR = ("gkNN", "ANN", "NB")  # some counts, few runs
 _RUNS, _SVM_RUNS, _DEAR_RUNS = 10, 5, 3
 _QUICK_SKIPPED = ("usps", "multifeature")  # of the dear ones
 _SECONDS = {  # per count: cheap, SVM, gkNN, ANN, NB
-    "usps": (1.5, 0.8, 8.0, 4.0, 15.0),
-    "segmentation": (0.2, 0.15, 0.4, 0.5, 0.1),
-    "banknote": (0.1, 0.1, 0.1, 0.1, 0.05),
-    "pendigits": (0.8, 0.3, 6.0, 0.8, 2.0),
-    "multifeature": (0.6, 0.4, 1.0, 4.0, 8.0),
-    "satlog": (0.5, 0.3, 2.0, 0.6, 1.5),
+    "usps": (1.4, 0.35, 2.5, 0.4, 4.0),
+    "segmentation": (0.1, 0.1, 0.2, 0.5, 0.07),
+    "banknote": (0.07, 0.07, 0.04, 0.05, 0.03),
+    "pendigits": (0.8, 0.15, 2.8, 0.25, 0.3),
+    "multifeature": (0.4, 0.6, 0.4, 1.0, 6.0),
+    "satlog": (0.45, 0.1, 0.8, 0.35, 0.3),
 }
 
 

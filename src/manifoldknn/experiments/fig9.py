@@ -18,20 +18,20 @@ _RUNS, _QUICK_RUNS = 10, 1
 _PUBLISHED_RUNS = {"satlog": 2, "usps": 2, "pendigits": 2}
 _QUICK_PUBLISHED = ("segmentation", "banknote", "multifeature")
 _NEAREST_SECONDS = {  # per k of one run
-    "usps": 3.0,
-    "segmentation": 0.3,
-    "banknote": 0.1,
-    "pendigits": 2.0,
-    "multifeature": 0.5,
-    "satlog": 0.9,
+    "usps": 1.8,
+    "segmentation": 0.15,
+    "banknote": 0.06,
+    "pendigits": 1.4,
+    "multifeature": 0.4,
+    "satlog": 0.5,
 }
 _FULL_SECONDS = {
-    "usps": 18.0,
-    "segmentation": 0.5,
-    "banknote": 0.15,
-    "pendigits": 28.0,
-    "multifeature": 0.5,
-    "satlog": 6.0,
+    "usps": 15.0,
+    "segmentation": 0.6,
+    "banknote": 0.2,
+    "pendigits": 25.0,
+    "multifeature": 0.6,
+    "satlog": 7.0,
 }
 
 
