@@ -22,8 +22,8 @@ _SIZES = tuple(range(100, 1001, 100))
 _FEW_SIZES = (100, 400, 700, 1000)  # where a fit takes seconds
 _PER_CLASS = 10
 _VOTERS = 5
-_SECONDS = {("satlog", "default"): 4.0, ("pendigits", "default"): 6.0, ("banknote", "default"): 1.0}
-_FULL_SECONDS = {"satlog": 6.0, "pendigits": 20.0, "banknote": 1.0}
+_SECONDS = {("satlog", "default"): 0.8, ("pendigits", "default"): 1.3, ("banknote", "default"): 0.3}
+_FULL_SECONDS = {"satlog": 7.0, "pendigits": 24.0, "banknote": 1.0}
 
 
 def _sizes(data: str, model: str, plan: Plan) -> tuple[int, ...]:
