@@ -71,3 +71,6 @@ def test_tables_and_figure_beside_the_paper():
     pytest.importorskip("matplotlib")
     figure = EXPERIMENT.draw(rows, QUICK)
     assert [ax.get_yscale() for ax in figure.axes] == ["linear"] * 3 + ["log"] * 3
+    low, high = figure.axes[3].get_ylim()
+    assert 0 < low < 50
+    assert high > 500

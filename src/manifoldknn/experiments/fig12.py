@@ -157,7 +157,7 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
 
 
 def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
-    figure = panels(
+    return panels(
         {
             f"{data}: {what}": {
                 strategy: _line(rows, data, strategy, column)
@@ -169,10 +169,8 @@ def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
         },
         x_label="online rows",
         y_label="",
+        log_scale=[f"{data}: time (s)" for data in _SETS],
     )
-    for ax in figure.axes[len(_SETS) : 2 * len(_SETS)]:
-        ax.set_yscale("log")
-    return figure
 
 
 def _line(

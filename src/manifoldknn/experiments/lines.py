@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def panels(
     x_label: str,
     y_label: str,
     n_columns: int = 3,
-    log_scale: bool = False,
+    log_scale: bool | Collection[str] = False,
     ticks: Sequence[float] | None = None,
 ) -> Figure:
     """Draw one panel per title and one line per method.
@@ -59,8 +59,9 @@ def panels(
         What the axes say.
     n_columns : int, default=3
         Panels side by side.
-    log_scale : bool, default=False
-        Whether heights are logarithmic; otherwise they begin at 0.
+    log_scale : bool or collection of str, default=False
+        Whether heights are logarithmic, or the titles of the panels where they are; elsewhere
+        they begin at 0.
     ticks : sequence of float, optional
         Positions to name.
 
@@ -83,7 +84,7 @@ def panels(
         ax.set_title(title, fontsize=10)
         ax.grid(alpha=0.25, linewidth=0.6)
         ax.spines[["top", "right"]].set_visible(False)
-        if log_scale:
+        if log_scale if isinstance(log_scale, bool) else title in log_scale:
             ax.set_yscale("log")
         else:
             ax.set_ylim(bottom=0)
