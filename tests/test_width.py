@@ -29,7 +29,7 @@ def literal_error(problem, y, factor):
 @pytest.mark.parametrize("problem", [blobs(90, spread=2.5), synthetic("two circles", 0)])
 def test_the_factor_has_the_lowest_error_over_draws(problem):
     n_classes = len(np.unique(problem.truth))
-    n_draws = -(-36 // (3 * n_classes))
+    n_draws = -(-50 // (3 * n_classes))
     labels = [drawn(problem.truth, 3, seed) for seed in range(n_draws)]
     errors = [sum(literal_error(problem, y, factor) for y in labels) for factor in FACTORS]
     assert tuned_factor(problem) == FACTORS[int(np.argmin(errors))]

@@ -12,7 +12,7 @@ __all__ = ["FACTORS", "tuned_factor", "tuned_sigma"]
 
 FACTORS = (0.5, 0.3, 0.7, 0.2, 1.0)  # times the spacing; of equal ones the first wins
 _PER_CLASS = 3
-_TESTED = 36  # labels at least, over all draws
+_TESTED = 50  # labels at least, over all draws
 _ROWS = 1000  # of which a larger set is represented
 
 
@@ -46,7 +46,7 @@ def tuned_factor(problem: Problem) -> float:
     -------
     float
         The factor with the lowest error, averaged over draws of three labels per class with
-        the seeds 0, 1, ..., as many as it takes to test 36 labels.
+        the seeds 0, 1, ..., as many as it takes to test 50 labels.
 
     Notes
     -----
