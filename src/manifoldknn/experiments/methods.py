@@ -1,0 +1,245 @@
+"""Every method that the experiments compare, each a function of samples and a few labels.
+
+All of them answer for unlabelled rows and see the same labels. Supervised ones learn from the
+labelled rows only. What the paper tunes is tuned as it says: a grid search for the lowest
+error of a 2-fold cross-validation of the labelled rows; where that is impossible (a class of one
+label) the usual value, which stands first in every grid.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.svm import SVC
+
+from manifoldknn.baselines import Baseline, supervised
+from manifoldknn.baselines.geodesic import nearest_by_path
+from manifoldknn.classifier import ManifoldKNNClassifier
+from manifoldknn.exceptions import TooFewLabelsError
+from manifoldknn.experiments.problems import Problem
+from manifoldknn.experiments.width import tuned_sigma
+from manifoldknn.model_selection import SemiSupervisedSplit, tuned
+from manifoldknn.vote import class_shares, winners
+
+__all__ = [
+    "BEYOND",
+    "DEFAULT",
+    "GEODESIC_LINKS",
+    "GUIDED_SVM",
+    "NEAREST",
+    "OF_THE_PAPER",
+    "PUBLISHED",
+    "SUPERVISED_METHODS",
+    "available",
+    "error_of",
+]
+
+Ints = NDArray[np.intp]
+Answer = Callable[[Problem, Ints, int, int], Ints]
+
+PUBLISHED, DEFAULT = "mkNN as published", "mkNN default"
+NEAREST = ("kNN", "wkNN", "gkNN")
+SUPERVISED_METHODS = ("SVM", "ANN", "NB", "DT")
+OF_THE_PAPER = (*SUPERVISED_METHODS, *NEAREST)
+BEYOND = ("LabelSpreading", "Poisson")
+GUIDED_SVM = "SVM, libsvm's grid"  # the grid that the authors of libsvm advise
+GEODESIC_LINKS = (10, 5, 7, 15, 20)  # the usual one first
+# Its default tolerance ends before labels have travelled far, and what they have not reached gets
+# the first class: here they may travel so many steps.
+_SPREADING_STEPS = 200
+
+_NAMES = {"kNN": "knn", "wkNN": "weighted", "SVM": "svm", "ANN": "ann", "NB": "nb", "DT": "dt"}
+
+
+def available() -> tuple[str, ...]:
+    """Return the methods beyond the paper that can run here.
+
+    Returns
+    -------
+    tuple of str
+        LabelSpreading, and Poisson learning where the package graphlearning is installed.
+    """
+    return BEYOND if find_spec("graphlearning") is not None else BEYOND[:1]
+
+
+def error_of(method: str, problem: Problem, y: Ints, *, k: int, seed: int) -> float:
+    """Return the error of a method on the unlabelled rows, in percent.
+
+    Parameters
+    ----------
+    method : str
+        Its name.
+    problem : Problem
+        Samples and truth.
+    y : ndarray of int
+        Labels, -1 where there is none.
+    k : int
+        Labelled samples that vote, for the methods of nearest neighbours. Our default has
+        its own.
+    seed : int
+        Of folds and of whatever else is random in a method.
+
+    Returns
+    -------
+    float
+        Percent of unlabelled rows with a wrong answer.
+
+    Examples
+    --------
+    >>> from manifoldknn.experiments.methods import error_of
+    >>> from manifoldknn.experiments.problems import drawn, synthetic
+    >>> knot = synthetic("knot", 0)
+    >>> y = drawn(knot.truth, 3, seed=0)
+    >>> error_of("mkNN default", knot, y, k=3, seed=0) < error_of("kNN", knot, y, k=3, seed=0)
+    True
+    """
+    rest = y < 0
+    answers = _ANSWERS[method](problem, y, k, seed)
+    return 100.0 * float(np.mean(answers[rest] != problem.truth[rest]))
+
+
+def _baseline(method: str, k: int, seed: int) -> Baseline:
+    if method != GUIDED_SVM:
+        return supervised(_NAMES[method], n_neighbors=k, random_state=seed)
+    # In the order of libsvm's own script, which begins with the smallest C and the largest γ.
+    grid: dict[str, list[Any]] = {
+        "C": [2.0**power for power in range(-5, 16, 2)],
+        "gamma": [2.0**power for power in range(3, -16, -2)],
+    }
+    return Baseline(SVC(kernel="rbf", gamma="auto"), grid)
+
+
+def _supervised(method: str) -> Answer:
+    def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
+        labeled = np.flatnonzero(y >= 0)
+        X, codes = problem.X[labeled], y[labeled]
+        baseline = _baseline(method, k, seed)
+        estimator = baseline.estimator
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # networks that stop early are part of a grid
+            if baseline.grid:
+                estimator = tuned(
+                    estimator, baseline.grid, X, codes, transductive=False, random_state=seed
+                ).estimator
+            estimator.fit(X, codes)
+        out = y.copy()
+        rest = np.flatnonzero(y < 0)
+        out[rest] = estimator.predict(problem.X[rest])
+        return out
+
+    return answer
+
+
+def _geodesic(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
+    """Answer as a tuned `GeodesicKNNClassifier` does, each graph's paths found once.
+
+    Paths from all labelled rows serve the folds as well: a hidden label is one that may not vote.
+    """
+    labeled = np.flatnonzero(y >= 0)
+    codes = y[labeled]
+    try:
+        folds = list(SemiSupervisedSplit(random_state=seed).split(codes, codes))
+    except TooFewLabelsError:
+        folds = []
+    nearest = NearestNeighbors(n_neighbors=len(labeled), algorithm="brute").fit(problem.X[labeled])
+    best, answers = np.inf, y
+    links = [g for g in GEODESIC_LINKS if g < len(y)] if folds else GEODESIC_LINKS[:1]
+    for n_links in links:
+        paths = nearest_by_path(problem.linked(n_links), labeled, len(labeled))
+        scores = []
+        for train, test in folds:
+            may = np.zeros(len(labeled), dtype=bool)
+            may[train] = True
+            rows = labeled[test]
+            found, reached = _voters(paths.indices[rows], may, k)
+            scores.append(
+                np.mean(_voted(found, reached, codes, problem.X[rows], nearest, may) == codes[test])
+            )
+        error = 1 - float(np.mean(scores)) if scores else 0.0
+        if error < best - 1e-12:
+            best = error
+            everyone = np.ones(len(labeled), dtype=bool)
+            found, reached = _voters(paths.indices, everyone, k)
+            answers = _voted(found, reached, codes, problem.X, nearest, everyone)
+    return np.where(y >= 0, y, answers)
+
+
+def _voters(order: Ints, may: NDArray[np.bool_], k: int) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return the first k that may vote of every row, and which of them are reached."""
+    allowed = may[order] & (order >= 0)
+    first = np.argsort(~allowed, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(order, first, axis=1), np.take_along_axis(allowed, first, axis=1)
+
+
+def _voted(
+    found: Ints,
+    reached: NDArray[np.bool_],
+    codes: Ints,
+    X: NDArray[np.float64],
+    nearest: NearestNeighbors,
+    may: NDArray[np.bool_],
+) -> Ints:
+    """Return the majority's class; of the nearest labelled sample where no path leads to one."""
+    n_classes = int(codes.max()) + 1
+    shares = class_shares(reached.astype(np.float64), codes[found], found.shape[1], n_classes)
+    answers = winners(shares)
+    lost = np.flatnonzero(~reached.any(axis=1))
+    if lost.size:
+        order = nearest.kneighbors(X[lost], return_distance=False)
+        answers[lost] = codes[_voters(order, may, 1)[0][:, 0]]
+    return answers
+
+
+def _as_published(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+    model = ManifoldKNNClassifier(
+        k,
+        graph="full",
+        sigma=tuned_sigma(problem),
+        neighbors=(problem.near.indices, problem.near.distances),
+        n_jobs=1,
+    )
+    return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
+
+
+def _by_default(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+    return problem.by_default(y)
+
+
+def _spreading(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+    def graph(X: Any, Y: Any) -> Any:  # noqa: ARG001
+        return problem.spreading_graph
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rows without any weight, and the steps it is given
+        model = LabelSpreading(kernel=graph, max_iter=_SPREADING_STEPS, tol=0.0)
+        return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
+
+
+def _poisson(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+    from graphlearning import ssl, weightmatrix
+
+    themselves = np.arange(len(y))[:, None]
+    indices = np.hstack([themselves, problem.near.indices[:, :10]])
+    distances = np.hstack([np.zeros((len(y), 1)), problem.near.distances[:, :10]])
+    labeled = np.flatnonzero(y >= 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph = weightmatrix.knn(problem.X, 10, knn_data=(indices, distances))
+        return np.asarray(ssl.poisson(graph).fit_predict(labeled, y[labeled]), dtype=np.intp)
+
+
+_ANSWERS: dict[str, Answer] = {
+    **{name: _supervised(name) for name in (*_NAMES, GUIDED_SVM)},
+    "gkNN": _geodesic,
+    PUBLISHED: _as_published,
+    DEFAULT: _by_default,
+    "LabelSpreading": _spreading,
+    "Poisson": _poisson,
+}

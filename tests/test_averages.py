@@ -1,0 +1,47 @@
+"""Averages against statistics of the standard library."""
+
+import statistics
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from manifoldknn.experiments.averages import Average, averages, mean_and_deviation, runs_of
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.integers(1, 2), st.floats(0, 100)),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_groups_are_averaged_apart(measured):
+    rows = [{"m": m, "k": k, "run": i, "error": e} for i, (m, k, e) in enumerate(measured)]
+    found = averages(rows, ["m", "k"])
+    assert list(found) == list(dict.fromkeys((m, k) for m, k, _ in measured))
+    for (m, k), average in found.items():
+        errors = [e for m2, k2, e in measured if (m2, k2) == (m, k)]
+        assert abs(average.mean - statistics.fmean(errors)) < 1e-9
+        assert average.n_runs == len(errors)
+        if len(errors) == 1:
+            assert average.deviation is None
+        else:
+            assert abs(average.deviation - statistics.stdev(errors)) < 1e-9
+
+
+def test_missing_values_are_passed_over():
+    rows = [{"k": 1, "error": None}, {"k": 1, "error": 2.0}, {"k": 2, "error": None}]
+    assert averages(rows, ["k"]) == {(1,): Average(2.0, None, 1)}
+
+
+def test_texts():
+    assert mean_and_deviation(Average(5.84, 1.06, 10)) == "5.8 ± 1.1"
+    assert mean_and_deviation(Average(5.84, None, 1), 2) == "5.84"
+    assert mean_and_deviation(None) == "–"
+
+
+def test_runs():
+    found = {("a", 1): Average(0, 0, 10), ("a", 2): Average(0, 0, 3), ("b", 1): Average(0, 0, 2)}
+    assert runs_of(found) == "2 to 10"
+    assert runs_of({("b", 1): found["b", 1]}) == "2"
+    assert runs_of({}) == "0"

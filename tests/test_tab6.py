@@ -1,0 +1,89 @@
+"""Errors with three labels per class; here on small stand-ins."""
+
+import numpy as np
+import pytest
+
+from experiment_kit import QUICK, blobs, check_tables, measured_rows
+from manifoldknn.experiments import tab6
+from manifoldknn.experiments.experiment import Plan
+from manifoldknn.experiments.methods import DEFAULT, OF_THE_PAPER, PUBLISHED, error_of
+from manifoldknn.experiments.problems import Problem, drawn
+from manifoldknn.experiments.published import DATA_SETS, ERRORS
+from manifoldknn.experiments.tab6 import EXPERIMENT
+
+
+@pytest.fixture
+def sets(monkeypatch):
+    scaled = {name: blobs(90, seed=i, spread=2.0) for i, name in enumerate(DATA_SETS)}
+    raw = {name: Problem(p.X * [1, 9, 99], p.truth) for name, p in scaled.items()}
+    monkeypatch.setattr(
+        tab6, "real", lambda name, scaled=True, sets=scaled: sets[name] if scaled else raw[name]
+    )
+    return scaled
+
+
+def test_every_set_has_ten_runs_of_the_others():
+    cells = EXPERIMENT.cells(Plan())
+    assert len(cells) == len(set(cells))
+    for data in DATA_SETS:
+        kinds = [cell.key[1] for cell in cells if cell.key[0] == data]
+        assert kinds.count("others") == 10
+        assert kinds.count(PUBLISHED) >= 3
+
+
+def test_rows_hold_the_error_of_the_run(sets):
+    cells = [cell for cell in EXPERIMENT.cells(QUICK) if cell.key[0] == "banknote"]
+    rows = measured_rows(EXPERIMENT, cells)
+    assert rows == measured_rows(EXPERIMENT, cells)
+    problem = sets["banknote"]
+    for run in (0, 1):
+        y = drawn(problem.truth, 3, run)
+        for method in (*OF_THE_PAPER, DEFAULT, PUBLISHED):
+            (mine,) = [r["error"] for r in rows if r["method"] == method and r["run"] == run]
+            assert mine == error_of(method, problem, y, k=3, seed=run)
+    unscaled = [r for r in rows if "as they are" in r["method"]]
+    assert len(unscaled) == 2
+
+
+def invented():
+    errors = {"SVM": [10.0, 20.0], "kNN": [40.0, 50.0], DEFAULT: [9.0, 22.0], PUBLISHED: [5.0, 7.0]}
+    return [
+        {"data": "usps", "method": method, "run": run, "error": error}
+        for method, values in errors.items()
+        for run, error in enumerate(values)
+    ] + [{"data": "usps", "method": tab6._UNSCALED, "run": 0, "error": 19.0}]
+
+
+def test_tables_subtract_the_published_numbers():
+    beside, everyone, rivals, scaling = EXPERIMENT.tables(invented(), QUICK)
+    check_tables([beside, everyone, rivals, scaling])
+    lines = {(line[0], line[1]): line for line in beside.rows}
+    assert len(lines) == 6 * 6
+    svm = lines["usps", "SVM"]
+    assert svm[2:] == ["15.00 ± 7.07", "77.35 ± 4.6", round(15 - 77.35, 2), 2]
+    assert lines["usps", DEFAULT][4] == round(15.5 - ERRORS["usps"]["mkNN"].mean, 2)
+    assert lines["satlog", "SVM"][2:] == ["–", "57.26 ± 17.1", None, 0]
+    assert [line[0] for line in everyone.rows] == ["SVM", "kNN", PUBLISHED, DEFAULT]
+    spread = np.std([-1.0, 2.0], ddof=1)
+    assert rivals.rows == [["usps", 15.5, "SVM", 15.0, f"+0.50 ± {spread:.2f}", "1 of 2", "level"]]
+    assert scaling.rows[0][3] == round(6 - 19.37, 2)
+    assert scaling.rows[0][5] == round(19 - 19.37, 2)
+
+
+def test_verdicts():
+    assert tab6._verdict(-1.0, 0.4) == "ahead"
+    assert tab6._verdict(1.0, 0.4) == "behind"
+    assert tab6._verdict(-1.0, 0.6) == "level"
+    assert tab6._verdict(-1.0, float("inf")) == "level"
+
+
+def test_figure_has_a_panel_per_set():
+    pytest.importorskip("matplotlib")
+    figure = EXPERIMENT.draw(invented(), QUICK)
+    assert len(figure.axes) == 6
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == [
+        DEFAULT,
+        PUBLISHED,
+        "kNN",
+        "SVM",
+    ]
