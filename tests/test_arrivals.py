@@ -3,8 +3,8 @@
 import numpy as np
 
 from manifoldknn.arrivals import Arrivals
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.reconstruct import Reconstruction, combined
-from manifoldknn.voters import NearestLabeled
 
 
 def random_nearest(rng, n, n_voters):

@@ -8,7 +8,8 @@ import manifoldknn.voters as voters_module
 import manifoldknn.walk as walk_module
 import oracles
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.factor import FactorizedWalk, _heights
+from manifoldknn.factor import FactorizedWalk
+from manifoldknn.sorted_factor import _heights
 from manifoldknn.voters import nearest_labeled
 from strategies import built_graph, problems
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.offmanifold import (
     OwnResiduals,
     checked_rows,
@@ -14,7 +15,6 @@ from manifoldknn.offmanifold import (
     usual_limit,
 )
 from manifoldknn.reconstruct import Reconstruction
-from manifoldknn.voters import NearestLabeled
 
 
 def test_oddities_follow_their_formula():

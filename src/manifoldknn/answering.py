@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import ExactIndex
 from manifoldknn.reconstruct import reconstructed_weights, row_chunks
 from manifoldknn.samples import check_new_samples
 from manifoldknn.state import FittedState
 from manifoldknn.vote import class_shares, normalized, winners
-from manifoldknn.voters import NearestLabeled
 
 
 class AnsweringMixin(FittedState):

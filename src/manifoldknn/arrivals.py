@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.growing import GrowingArray
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.reconstruct import Reconstruction, combined
-from manifoldknn.voters import NearestLabeled
 
 UNKNOWN = -1
 

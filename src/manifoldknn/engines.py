@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
+from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.inverted import InvertedIndex
 from manifoldknn.neighbors import (
     EUCLIDEAN,
@@ -89,7 +89,7 @@ def automatic_engine(X: Any, metric: Any, shape: tuple[int, int] | None = None) 
     quick = float(n) ** 2 * max(d, _LEAST_WORK_PER_PAIR) <= _EXACT_WORK
     if quick or (d <= _TREE_DIMENSIONS and metric in EUCLIDEAN):
         return "exact"
-    return "inverted" if importlib.util.find_spec("faiss") else "exact"
+    return "inverted" if has_faiss() else "exact"
 
 
 def _can_invert(X: Any, metric: Any) -> bool:

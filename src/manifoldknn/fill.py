@@ -48,8 +48,13 @@ def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> 
         return False
     n_entries = max(1, graph.log_s.nnz)
     worth = _WORTH * n_columns / (n_columns + _SETUP) * n_entries
-    most = min(worth, max(_MOST_PER_ROW * graph.n_samples, _ALWAYS_ALLOWED))
+    most = min(worth, affordable_fill(graph.n_samples))
     return predicted_fill(graph, alpha, enough=most) <= most
+
+
+def affordable_fill(n_samples: int) -> float:
+    """Return how many entries of a factor memory should be given to."""
+    return max(_MOST_PER_ROW * n_samples, _ALWAYS_ALLOWED)
 
 
 def predicted_fill(graph: NormalizedGraph, alpha: float, *, enough: float = np.inf) -> float:

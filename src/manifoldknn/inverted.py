@@ -11,14 +11,12 @@ high enough.
 from __future__ import annotations
 
 import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.faiss_threads import faiss_threads
 from manifoldknn.neighbors import NeighborIndex, Neighbors, sorted_neighbors
 
 logger = logging.getLogger(__name__)
@@ -241,27 +239,3 @@ def _recall(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
     """Share of each row's true neighbours, itself included, that were found."""
     hits = sum(len(np.intersect1d(t, f)) for t, f in zip(truth, found))
     return hits / truth.size
-
-
-@contextmanager
-def faiss_threads(n_jobs: int | None) -> Iterator[Any]:
-    """Yield faiss, limited to some threads inside the block.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        As in scikit-learn, but None means all cores.
-    """
-    from joblib import effective_n_jobs
-
-    with warnings.catch_warnings():
-        # Older builds of faiss import parts of numpy under names that have moved.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(effective_n_jobs(-1 if n_jobs is None else n_jobs))
-    try:
-        yield faiss
-    finally:
-        faiss.omp_set_num_threads(before)

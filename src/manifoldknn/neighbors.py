@@ -2,10 +2,10 @@
 
 Everything the method knows about geometry comes from here: the neighbours of
 every sample (graph, strengthened tree, sigma) and the neighbours of a new
-sample (reconstruction). The exact search takes candidates from scikit-learn;
-Euclidean distances are then measured again from differences, because the usual
-``|x|² - 2xy + |y|²`` loses all digits between near-duplicates, and exactly
-those pairs carry the largest weights.
+sample (reconstruction). The exact search takes candidates from scikit-learn, or
+from faiss where that is as certain; Euclidean distances are then measured again
+from differences, because the usual ``|x|² - 2xy + |y|²`` loses all digits between
+near-duplicates, and exactly those pairs carry the largest weights.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from sklearn import config_context
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
+from manifoldknn.faiss_threads import has_faiss
+from manifoldknn.flat import FlatSearch
 from manifoldknn.products import SPARE, candidates_by_products, squared_norms
 
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
@@ -192,6 +194,8 @@ class ExactIndex(NeighborIndex):
         self._search = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
         self._search.fit(searched)
         self._centered = None if self._center is None else (searched, squared_norms(searched))
+        many = X.shape[0] > _PARALLEL_ROWS and algorithm == "brute" and self._center is not None
+        self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and has_faiss() else None
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample.
@@ -208,7 +212,7 @@ class ExactIndex(NeighborIndex):
         """
         n = self.n_samples
         candidates = min(n_neighbors + 1 + SPARE, n)
-        indices, distances = self._measured(self.X, candidates)
+        indices, distances = self._measured(self.X, candidates, n_neighbors + 1)
         itself = np.arange(n)
         distances[indices == itself[:, None]] = np.inf
         return self._settled(self.X, indices, distances, n_neighbors, itself)
@@ -233,7 +237,7 @@ class ExactIndex(NeighborIndex):
             found = candidates_by_products(Q - self._center, *self._centered, n_neighbors)
             return nearest_euclidean(Q, self.X, found, n_neighbors)
         candidates = min(n_neighbors + SPARE, self.n_samples)
-        return self._settled(Q, *self._measured(Q, candidates), n_neighbors)
+        return self._settled(Q, *self._measured(Q, candidates, n_neighbors), n_neighbors)
 
     def _settled(
         self,
@@ -277,15 +281,37 @@ class ExactIndex(NeighborIndex):
         away = np.asarray(pairwise_distances(Q, self.X, metric=self.metric), dtype=np.float64)
         return near, away
 
-    def _measured(self, Q: Any, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Candidates with their distances, measured pair by pair if Euclidean."""
+    def _measured(
+        self, Q: Any, count: int, needed: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Candidates with their distances, measured pair by pair if Euclidean.
+
+        The `needed` nearest are among them, for certain.
+        """
         moved = Q if self._center is None else Q - self._center
+        if self._flat is None or Q.shape[0] <= _FEW_ROWS:
+            return self._searched(Q, moved, count)
+        indices, squares = self._flat.candidates(moved, count)
+        distances = self._distances(Q, indices)
+        farthest = np.partition(distances, needed - 1, axis=1)[:, needed - 1]
+        doubtful = np.flatnonzero(~self._flat.certain(moved, farthest, squares))
+        if doubtful.size:
+            again = self._searched(Q[doubtful], moved[doubtful], count)
+            indices[doubtful], distances[doubtful] = again
+        return indices, distances
+
+    def _searched(
+        self, Q: Any, moved: Any, count: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         with config_context(working_memory=_WORKING_MB):
             distances, indices = self._search.kneighbors(moved, n_neighbors=count)
         if self._euclidean:
-            rows = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
-            distances = euclidean_pairs(Q, self.X, rows, indices.ravel()).reshape(indices.shape)
+            distances = self._distances(Q, indices)
         return np.asarray(indices, dtype=np.intp), np.asarray(distances, dtype=np.float64)
+
+    def _distances(self, Q: Any, indices: NDArray[Any]) -> NDArray[np.float64]:
+        rows = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
+        return euclidean_pairs(Q, self.X, rows, indices.ravel()).reshape(indices.shape)
 
 
 def nearest_euclidean(

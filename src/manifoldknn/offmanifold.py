@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.reconstruct import Reconstruction, row_chunks
-from manifoldknn.voters import NearestLabeled
 
 _CHECKED_ROWS = 512  # of the model, whose oddities tell what is usual
 _USUAL = 0.99  # share of them that is not to be flagged,

@@ -24,12 +24,13 @@ from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.growing import GrowingIndex
 from manifoldknn.labels import EncodedLabels
 from manifoldknn.memory import available_memory
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import METRICS
 from manifoldknn.parameters import check_parameters
 from manifoldknn.plain import array_from_plain, array_to_plain, from_plain, to_plain
 from manifoldknn.samples import check_spread
 from manifoldknn.streamfile import Arrays, floats, plain_stream, put_stream, require, restore_stream
-from manifoldknn.voters import LabelWalk, NearestLabeled
+from manifoldknn.voters import LabelWalk
 
 __all__ = ["ModelFileError", "load", "load_with_extra", "save"]
 

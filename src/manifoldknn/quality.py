@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.answering import AnsweringMixin
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import Neighbors, row_norms
 from manifoldknn.offmanifold import (
     ReconstructionError,
@@ -26,7 +27,7 @@ from manifoldknn.reconstruct import (
     reconstruction,
     row_chunks,
 )
-from manifoldknn.voters import LabelWalk, NearestLabeled
+from manifoldknn.voters import LabelWalk
 
 
 class QualityMixin(AnsweringMixin):

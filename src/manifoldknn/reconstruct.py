@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import NeighborIndex, Neighbors, row_norms
 from manifoldknn.simplex import simplex_weights
 from manifoldknn.threads import in_threads
-from manifoldknn.voters import NearestLabeled
 
 _CHUNK_BYTES = 1 << 24  # of the largest array alive while some rows are worked on
 _COMBINED_BYTES = 1 << 22  # the same where several such arrays are alive in every thread

@@ -52,9 +52,11 @@ def tree_edges(
     n, k = neighbors.shape
     keys: list[NDArray[np.intp]] = [np.empty(0, dtype=np.intp)]
     levels: list[NDArray[np.intp]] = [np.empty(0, dtype=np.intp)]
+    is_root = np.zeros(n, dtype=bool)
+    is_root[roots] = True
     batch = max(1, _PAIRS_PER_BATCH // max(1, min(k**depth, n * k)))
     for start in range(0, len(roots) if depth else 0, batch):
-        for r, key in _levels(neighbors, roots[start : start + batch], depth):
+        for r, key in _levels(neighbors, roots[start : start + batch], depth, is_root):
             keys.append(key)
             levels.append(np.full(len(key), r, dtype=np.intp))
     key, level = np.concatenate(keys), np.concatenate(levels)
@@ -67,7 +69,10 @@ def tree_edges(
 
 
 def _levels(
-    neighbors: NDArray[np.intp], roots: NDArray[np.intp], depth: int
+    neighbors: NDArray[np.intp],
+    roots: NDArray[np.intp],
+    depth: int,
+    is_root: NDArray[np.bool_],
 ) -> list[tuple[int, NDArray[np.intp]]]:
     """Edge keys ``low * n + high`` of each level, for one batch of roots."""
     n, k = neighbors.shape
@@ -76,6 +81,10 @@ def _levels(
     standing = tree * n + node  # sorted (tree, node) pairs of all earlier levels
     found = []
     for r in range(1, depth + 1):
+        if r == depth and r > 1:
+            # Edges below another root are in that root's own tree, and nearer to its root.
+            inner = ~is_root[node]
+            tree, node = tree[inner], node[inner]
         child = neighbors[node].ravel()
         parent = np.repeat(node, k)
         pair = np.repeat(tree, k) * n + child
@@ -83,6 +92,8 @@ def _levels(
         child, parent, pair = child[new], parent[new], pair[new]
         key = np.minimum(parent, child) * n + np.maximum(parent, child)
         found.append((r, _distinct(key)))
+        if r == depth:
+            break
         level = _distinct(pair)
         standing = np.sort(np.concatenate([standing, level]))
         tree, node = level // n, level % n

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from manifoldknn.factor import FactorizedWalk
 from manifoldknn.graph import ConstrainedGraph
+from manifoldknn.nearest import NearestLabeled, heaviest_first, row_slices
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
 from manifoldknn.reduction import ReducedGraph
+from manifoldknn.split_walk import split_walk
 from manifoldknn.threads import in_threads
 from manifoldknn.walk import (
     class_columns,
@@ -28,7 +30,6 @@ from manifoldknn.walk import (
 
 _BLOCK = 32  # label columns at a time: two cache lines of single-precision numbers per row
 _BLOCK_ENTRIES = 1 << 21  # but not more than this in a block, where rows are many
-_ROWS_AT_ONCE = 1 << 14  # for sorting
 _FACTOR_BLOCK = 512  # with a factorisation on one scale, where columns are cheap
 _FACTOR_ENTRIES = 1 << 23  # but not more than this in a block
 _ROUGH = 0.1  # accuracy of what only tells the scale of a row
@@ -39,34 +40,6 @@ _SINGLE_TOL = 1e-5  # accuracy that single precision can give if nothing cancels
 _ENTRIES_KEPT = 1 << 23
 _LEAST_KEPT = 64
 _KEPT_PER_VOTER = 4
-
-
-@dataclass(frozen=True)
-class NearestLabeled:
-    """The labelled samples nearest to every row by the walk, heaviest first.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_samples, n_kept)
-        w̄ divided by ``exp(log_scale)``: 1 in the first column, 0 everywhere in
-        rows that no labelled sample reaches.
-    voters : ndarray of shape (n_samples, n_kept)
-        Positions among the labelled samples.
-    log_scale : ndarray of shape (n_samples,)
-        Logarithm of the largest weight of the row, -inf if unreached.
-    """
-
-    weights: NDArray[np.float64]
-    voters: NDArray[np.int32]
-    log_scale: NDArray[np.float64]
-
-    def rows(self, chosen: NDArray[Any] | slice) -> NearestLabeled:
-        """Return some of the rows, by mask, numbers or slice."""
-        return NearestLabeled(self.weights[chosen], self.voters[chosen], self.log_scale[chosen])
-
-    def absolute_weights(self) -> NDArray[np.float64]:
-        """Return w̄ itself; weights below about 1e-308 become 0."""
-        return np.exp(self.log_scale)[:, None] * self.weights
 
 
 @dataclass(frozen=True)
@@ -142,7 +115,7 @@ def label_walk(
         ready = prepared_graph(NormalizedGraph(graph), labeled, alpha, n_columns=2 * n_classes)
         sums = log_class_weights(ready, labeled, codes, n_classes, alpha, **accuracy)
         everyone = np.broadcast_to(np.arange(n_classes), sums.log_values.shape)
-        nearest = _relative(sums.log_values, everyone)
+        nearest = heaviest_first(sums.log_values, everyone)
         classes = np.arange(n_classes)
         return LabelWalk(nearest, classes, n_classes, True, sums.n_iter, sums.converged)
     n_kept = kept_per_row(graph.n_samples, n_labeled, n_neighbors)
@@ -226,7 +199,12 @@ def nearest_labeled(
     Memory is O(n·(n_kept + block·threads)) for any number of labels. Blocks are the
     same for any number of threads, and so are the weights.
     """
-    ready = prepared_graph(NormalizedGraph(graph), labeled, alpha, n_columns=len(labeled))
+    normalized = NormalizedGraph(graph)
+    if n_kept < len(labeled):
+        split = split_walk(normalized, labeled, alpha, n_kept, tol=tol, n_jobs=n_jobs)
+        if split is not None:
+            return split, 1, True
+    ready = prepared_graph(normalized, labeled, alpha, n_columns=len(labeled))
     if isinstance(ready, NormalizedGraph) and ready.factorize:
         found = _at_once(graph, labeled, alpha, n_kept, tol, n_jobs)
         if found is not None:
@@ -271,7 +249,7 @@ def _by_levels(
         n_iter, converged = n_iter + iterations, converged and success
         heaviest.add(selection)
     chosen = heaviest.chosen()
-    return _relative(chosen.values, chosen.voters), n_iter, converged
+    return heaviest_first(chosen.values, chosen.voters), n_iter, converged
 
 
 def _at_once(
@@ -312,7 +290,7 @@ def _at_once(
         return None
     if lost.any() and (lost & graph.reached(labeled)).any():
         return None
-    return _relative(logs, chosen.voters)
+    return heaviest_first(logs, chosen.voters)
 
 
 @dataclass(frozen=True)
@@ -394,7 +372,7 @@ class _Heaviest:
         values, voters = first, self._aside[0].voters
         if first.shape != shape or not voters.flags.writeable:
             values, voters = np.empty(shape, first.dtype), np.empty(shape, np.int32)
-        for rows in _row_slices(len(first)):
+        for rows in row_slices(len(first)):
             candidates = np.hstack([one.values[rows] for one in self._aside])
             numbers = np.hstack([one.voters[rows] for one in self._aside])
             if width < candidates.shape[1]:
@@ -404,25 +382,3 @@ class _Heaviest:
             values[rows], voters[rows] = candidates, numbers
         self._aside = [_Selection(values, voters)]
         self._full = width == n_kept
-
-
-def _relative(logs: NDArray[np.float64], voters: NDArray[Any]) -> NearestLabeled:
-    """Sort voters by weight, equal ones by position, and take out the scale of each row."""
-    out = NearestLabeled(
-        np.empty(logs.shape), np.empty(logs.shape, dtype=np.int32), np.empty(len(logs))
-    )
-    for rows in _row_slices(len(logs)):
-        order = np.argsort(-logs[rows], axis=1)
-        values = np.take_along_axis(logs[rows], order, axis=1)
-        tied = np.flatnonzero((values[:, 1:] == values[:, :-1]).any(axis=1))
-        if tied.size:  # sorting by position as well takes four times as long
-            order[tied] = np.lexsort((voters[rows][tied], -logs[rows][tied]), axis=1)
-        shift = np.where(np.isneginf(values[:, :1]), 0.0, values[:, :1])
-        out.weights[rows] = np.exp(values - shift)
-        out.voters[rows] = np.take_along_axis(voters[rows], order, axis=1)
-        out.log_scale[rows] = values[:, 0]
-    return out
-
-
-def _row_slices(n: int) -> list[slice]:
-    return [slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE)]

@@ -1,0 +1,98 @@
+"""Neighbours by brute force in single precision, and which of them are certain.
+
+faiss compares all pairs with squares ‖x‖² - 2xy + ‖y‖² in single precision, several times as fast
+as anything in double precision. Its squares are wrong by no more than
+
+    e = (d + 8) u (2‖x‖ + r)²,   u = 2⁻²⁴,
+
+for samples within r of x (their norms are at most ‖x‖ + r). So with s the square of the last
+candidate, whoever is missing is at least √(s - e) away: where the candidates that count are
+nearer than that, by distances measured exactly, nobody is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from manifoldknn.faiss_threads import faiss_threads
+
+_UNIT = 2.0**-24
+_TINY = 1e-36  # squares below it are lost
+
+
+class FlatSearch:
+    """Brute force in single precision.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Samples, with the origin in their middle; copied.
+    n_jobs : int, optional
+        Threads; all cores by default.
+    """
+
+    def __init__(self, X: NDArray[Any], *, n_jobs: int | None = None) -> None:
+        # On a scale where squares neither over- nor underflow.
+        self._scale = float(np.abs(X).max()) or 1.0
+        self._rows = self._single(X)
+        self._n_jobs = n_jobs
+
+    def candidates(
+        self, Q: NDArray[Any], count: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return the nearest samples of some rows, and what is known of all others.
+
+        Parameters
+        ----------
+        Q : ndarray of shape (n_queries, n_features)
+            Rows, moved as the samples were.
+        count : int
+            How many candidates.
+
+        Returns
+        -------
+        indices : ndarray of shape (n_queries, count)
+            Candidates.
+        squares : ndarray of shape (n_queries,)
+            Square of the farthest of them, as single precision sees it.
+        """
+        # Threads of faiss and threads of its matrix library would get in each other's way.
+        with faiss_threads(self._n_jobs) as faiss, threadpool_limits(1, user_api="blas"):
+            squares, indices = faiss.knn(self._single(Q), self._rows, count)
+        return indices.astype(np.intp), squares[:, -1].astype(np.float64) * self._scale**2
+
+    def certain(
+        self,
+        Q: NDArray[Any],
+        farthest: NDArray[np.float64],
+        squares: NDArray[np.float64],
+    ) -> NDArray[np.bool_]:
+        """Tell for which rows nobody within a distance is missing among the candidates.
+
+        Parameters
+        ----------
+        Q : ndarray of shape (n_queries, n_features)
+            Rows, moved as the samples were.
+        farthest : ndarray of shape (n_queries,)
+            The distance.
+        squares : ndarray of shape (n_queries,)
+            As `candidates` returned them.
+
+        Returns
+        -------
+        ndarray of bool
+            One per row.
+        """
+        scale, width = self._scale, Q.shape[1] + 8
+        norm = np.sqrt(np.einsum("ij,ij->i", Q / scale, Q / scale))
+        within = farthest / scale
+        wrong = width * _UNIT * np.square(2 * norm + within) + width * _TINY
+        sure: NDArray[np.bool_] = np.square(within) < squares / scale**2 - wrong
+        return sure
+
+    def _single(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        return np.ascontiguousarray(X / self._scale, dtype=np.float32)

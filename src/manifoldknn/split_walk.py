@@ -1,0 +1,349 @@
+"""The walk from very many labels: a sparse local part and a smooth part of low rank.
+
+Where half of the rows are labelled, n·l weights are wanted, yet nearly all of them are alike: a
+walker that reaches a label is thrown among all labels of its class, and forgets where it came
+from. With R = A₀⁻¹Q (see `factor`) and A₀⁻¹ in halves (see `halves`),
+
+    A⁻¹ = A₀⁻¹ + α R (I - αQᵀR)⁻¹ Rᵀ,
+
+the first term holds what was not forgotten: some dozen labels per row that are not negligible,
+because walkers end in the first labels that they meet. The second is a product of n×C and C×l
+matrices; with the factor ½(√(d_i/d_j) + √(d_j/d_i)) of equation 4, of n×2C and 2C×l. Rows of the
+sum are made a few hundred at a time, and only the heaviest entries of each are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from manifoldknn.halves import Halves, can_be_halved
+from manifoldknn.nearest import NearestLabeled, heaviest_first
+from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.progress import countdown
+from manifoldknn.restriction import run_starts
+from manifoldknn.threads import in_threads
+
+_LOG_RANGE = 60.0  # of degrees, within which single precision neither over- nor underflows
+_LEAST_TOL = 1e-5  # accuracy that single precision can give
+_SHARES = 4.0  # the tolerance is shared by what is left out of H, of the series, and rounding
+_COLUMNS = 512  # of H at a time
+_ENTRIES = 1 << 22  # but not more entries than this, here and in the rows of weights
+_ROWS = 512  # of weights at a time
+_GROUPS = 8  # of columns whose maxima tell where the heaviest begin
+
+
+def split_walk(
+    graph: NormalizedGraph,
+    labeled: NDArray[np.intp],
+    alpha: float,
+    n_kept: int,
+    *,
+    tol: float,
+    n_jobs: int | None = None,
+) -> NearestLabeled | None:
+    """Return the `n_kept` labelled samples with the largest w̄ for every row.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph
+        The graph.
+    labeled : ndarray of int
+        Labelled samples.
+    alpha : float
+        Share of strength kept per step.
+    n_kept : int
+        How many to keep per row, fewer than ``len(labeled)``.
+    tol : float
+        Error allowed in a weight, relative to the largest weight of the same row.
+    n_jobs : int, optional
+        Threads; all cores by default. The answer does not depend on it.
+
+    Returns
+    -------
+    NearestLabeled or None
+        None where this is not the way: too few must-links per row, a graph that should not be
+        factorised, weights that single precision cannot hold, or must-links among rows that are
+        not asked for.
+
+    Notes
+    -----
+    Costs O(n·l·C) multiplications in matrix products and O(n·l) comparisons; everything else is
+    sparse. Memory is O(n·(n_kept + C)) and a block.
+    """
+    if tol < _LEAST_TOL or np.ptp(graph.log_degrees) >= _LOG_RANGE:
+        return None
+    asked = np.zeros(graph.n_samples, dtype=bool)
+    asked[labeled] = True
+    if not asked[graph.group >= 0].all() or not can_be_halved(graph, alpha):
+        return None
+    walk = _Split(graph, labeled, alpha, tol, n_jobs)
+    n, n_labeled = graph.n_samples, len(labeled)
+    height = int(np.clip(_ENTRIES // n_labeled, 1, _ROWS))
+    pieces = [slice(start, start + height) for start in range(0, n, height)]
+
+    def select(rows: slice) -> NearestLabeled:
+        return _selected(walk.weights(rows), n_kept)
+
+    found = list(countdown(in_threads(select, pieces, n_jobs), len(pieces), "blocks of rows"))
+    out = NearestLabeled(
+        np.concatenate([one.weights for one in found]),
+        np.concatenate([one.voters for one in found]),
+        np.concatenate([one.log_scale for one in found]),
+    )
+    smallest = 0.5 * np.log(np.finfo(np.float32).tiny)
+    lost = ~(out.log_scale >= smallest) & (walk.totals > 0)
+    return None if lost.any() or np.isposinf(out.log_scale).any() else out
+
+
+class _Split:
+    """Weights of equation 4, in single precision."""
+
+    def __init__(
+        self,
+        graph: NormalizedGraph,
+        labeled: NDArray[np.intp],
+        alpha: float,
+        tol: float,
+        n_jobs: int | None,
+    ) -> None:
+        n = graph.n_samples
+        half = 0.5 * graph.log_degrees
+        root = np.exp(half - 0.5 * (half.max() + half.min()))
+        halves = Halves(graph, alpha)
+        linked = halves.linked
+        group = np.unique(graph.group[linked], return_inverse=True)[1]
+        n_groups = int(group.max()) + 1
+        lonely = labeled[graph.group[labeled] < 0]
+        # Columns: Q; sources for the sums of both terms of equation 4; labels without must-links.
+        rhs = np.zeros((n, n_groups + 2 + len(lonely)))
+        rhs[linked, group] = np.exp(-half[linked])
+        rhs[labeled, n_groups] = root[labeled]
+        rhs[labeled, n_groups + 1] = 1 / root[labeled]
+        rhs[lonely, n_groups + 2 + np.arange(len(lonely))] = 1.0
+        q, sources = rhs[:, :n_groups], rhs[:, n_groups : n_groups + 2]
+        x = halves.solve(rhs)
+        R = x[:, :n_groups]
+        inner = np.eye(n_groups) - alpha * (q.T @ R)
+        smooth = alpha * np.linalg.solve(inner.T, R.T).T
+        sums = x[:, n_groups : n_groups + 2] + smooth @ (R.T @ sources)
+        self.totals = 0.5 * (sums[:, 0] / root + sums[:, 1] * root)
+        single = np.float32
+        self._left = np.hstack([smooth * (0.5 * root)[:, None], smooth * (0.5 / root)[:, None]])
+        self._left = self._left.astype(single)
+        right = [R[labeled] / root[labeled, None], R[labeled] * root[labeled, None]]
+        self._right = np.ascontiguousarray(np.hstack(right).T.astype(single))
+        self._lonely = np.flatnonzero(graph.group[labeled] < 0)
+        ratio = root[:, None] / root[lonely]
+        self._lonely_weights = (x[:, n_groups + 2 :] * 0.5 * (ratio + 1 / ratio)).astype(single)
+        self._local = _local_part(halves, root, self.totals / len(labeled), tol, n_jobs)
+        column = np.zeros(n, dtype=np.intp)
+        column[labeled] = np.arange(len(labeled))
+        self._column = column[linked]
+
+    def weights(self, rows: slice) -> NDArray[np.float32]:
+        """Return the weights of all labelled samples for some rows."""
+        out = self._left[rows] @ self._right
+        local = self._local[rows]
+        at = np.repeat(np.arange(len(out)) * out.shape[1], np.diff(local.indptr))
+        at += self._column[local.indices]
+        out.ravel()[at] += local.data
+        out[:, self._lonely] += self._lonely_weights[rows]
+        return out
+
+
+@dataclass(frozen=True)
+class _Scales:
+    """What turns entries of A₀⁻¹ into weights w̄ between any rows and linked ones.
+
+    Attributes
+    ----------
+    rows, linked : ndarray of float
+        √d of the rows and of the linked ones, on one scale.
+    delta : ndarray of float
+        The diagonal of Δ.
+    """
+
+    rows: NDArray[np.float64]
+    linked: NDArray[np.float64]
+    delta: NDArray[np.float64]
+
+    def weights(self, entries: Any) -> Any:
+        """Return ½(√(d_i/d_j) + √(d_j/d_i)) x_ij / Δ_j for the entries x of a CSR matrix."""
+        ratio = np.repeat(self.rows.astype(np.float32), np.diff(entries.indptr))
+        ratio /= self.linked.astype(np.float32)[entries.indices]
+        data = 1 / ratio
+        data += ratio
+        data *= entries.data
+        data *= (0.5 / self.delta).astype(np.float32)[entries.indices]
+        return sparse.csr_array((data, entries.indices, entries.indptr), shape=entries.shape)
+
+    def largest(self) -> NDArray[np.float64]:
+        """Return the largest of these factors for every row, apart from Δ."""
+        extremes = np.array([self.linked.min(), self.linked.max()])
+        ratio = self.rows[:, None] / extremes
+        return (0.5 * (ratio + 1 / ratio)).max(axis=1)
+
+
+def _local_part(
+    halves: Halves,
+    root: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    tol: float,
+    n_jobs: int | None,
+) -> Any:
+    """Return A₀⁻¹ between all rows and linked ones as weights, without negligible entries.
+
+    What is left out of a row is, entry by entry, below `tol` times its largest weight.
+
+    Parameters
+    ----------
+    halves : Halves
+        A₀.
+    root : ndarray of float
+        √d, on any scale.
+    mean : ndarray of float
+        Mean weight of every row, a bound for its largest.
+    tol : float
+        Error allowed, relative to the largest weight of the row.
+    n_jobs : int, optional
+        Threads.
+
+    Returns
+    -------
+    csr_array of shape (n_samples, n_linked)
+        Single precision.
+    """
+    share = tol / _SHARES
+    u, linked = halves.rows, halves.linked
+    scales = _Scales(root[u], root[linked], halves.delta)
+    hits = _hits(halves, share * mean[u] / scales.largest(), n_jobs)
+    weight = scales.weights(hits)
+    top = np.maximum(mean[u], _row_maxima(weight))
+    bar = (share * top).astype(np.float32)
+    hits = _kept(hits, weight.data >= np.repeat(bar, np.diff(hits.indptr)))
+
+    # A walker in row i enters L with probability hit_i; an error in the row of the label where it
+    # does so is passed on to row i at most times that.
+    hit = halves.hits_times(scales.linked[:, None])[:, 0] / scales.rows
+    lightest = np.square(scales.linked.min())
+    with np.errstate(divide="ignore"):
+        bound = np.append(
+            2.0 * top / ((1.0 + np.square(scales.rows) / lightest) * hit),
+            2.0 / ((1.0 + np.square(scales.linked) / lightest) * halves.delta),
+        )
+    series = _series(halves, scales, hits, share * float(bound.min()))
+    # In both, x_ij stands for an entry of A₀⁻¹ times Δ_j: `weights` divides by it.
+    lower = series + sparse.eye_array(len(linked), format="csr", dtype=np.float32)
+    upper = _products(hits, lower, n_jobs)
+    within = _Scales(scales.linked, scales.linked, halves.delta)
+    stacked = sparse.vstack([scales.weights(upper), within.weights(lower)], format="csr")
+    place = np.empty(len(root), dtype=np.intp)
+    place[u] = np.arange(len(u))
+    place[linked] = len(u) + np.arange(len(linked))
+    return stacked[place]
+
+
+def _hits(halves: Halves, least: NDArray[np.float64], n_jobs: int | None) -> Any:
+    """Return the entries of H that are at least as large as is said for their row."""
+    n, n_linked = halves.down.shape
+    width = int(np.clip(_ENTRIES // n, 32, _COLUMNS))
+    factor = halves.factor.in_precision(np.dtype(np.float32))
+    down = halves.down.astype(np.float32).tocsc()
+    bar = np.maximum(least, np.finfo(np.float32).tiny).astype(np.float32)[:, None]
+
+    def solve(start: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]:
+        x = factor.solve_sorted(down[:, start : start + width].toarray(order="C"))
+        at = np.flatnonzero(x >= bar)
+        row, column = np.divmod(at, x.shape[1])
+        return row, column + start, x.ravel()[at]
+
+    row, column, value = (
+        np.concatenate(part) for part in zip(*in_threads(solve, range(0, n_linked, width), n_jobs))
+    )
+    return sparse.coo_array((value, (row, column)), shape=(n, n_linked)).tocsr()
+
+
+def _series(halves: Halves, scales: _Scales, hits: Any, least: float) -> Any:
+    """Return Δ⁻¹N + (Δ⁻¹N)² + ..., without entries that are negligible in all rows.
+
+    An entry x_kj counts as the share √(d_j/d_k) x_kj of walkers in k that go on to j.
+    """
+
+    def without_small(matrix: Any) -> Any:
+        matrix = sparse.csr_array(matrix)
+        share = matrix.data * scales.linked[matrix.indices]
+        return _kept(matrix, share >= least * np.repeat(scales.linked, np.diff(matrix.indptr)))
+
+    step = sparse.csr_array(halves.across + halves.down.T.tocsr() @ hits)
+    step.data = step.data / np.repeat(halves.delta, np.diff(step.indptr))
+    step = without_small(step).astype(np.float32)
+    total, power = step, step
+    going_on = np.ones(len(scales.linked))
+    first = None
+    while True:
+        going_on = halves.n_times((scales.linked * going_on)[:, None])[:, 0]
+        going_on /= halves.delta * scales.linked
+        first = going_on.max() if first is None else first
+        if going_on.max() * first / (1.0 - first) <= least:  # of all terms not yet added
+            return total
+        power = without_small(power @ step)
+        total = total + power
+
+
+def _products(a: Any, b: Any, n_jobs: int | None) -> Any:
+    """Return a @ b, by threads."""
+    bounds = np.linspace(0, a.shape[0], 9).astype(int)
+    parts = [a[start:stop] for start, stop in pairwise(bounds)]
+    return sparse.vstack(list(in_threads(lambda part: part @ b, parts, n_jobs)), format="csr")
+
+
+def _kept(matrix: Any, chosen: NDArray[np.bool_]) -> Any:
+    """Return some of the entries of a CSR matrix."""
+    indptr = np.concatenate([[0], np.cumsum(chosen)])[matrix.indptr]
+    return sparse.csr_array(
+        (matrix.data[chosen], matrix.indices[chosen], indptr), shape=matrix.shape
+    )
+
+
+def _row_maxima(matrix: Any) -> NDArray[Any]:
+    """Return the largest entry of every row of a CSR matrix, 0 for empty rows."""
+    out = np.zeros(matrix.shape[0], dtype=matrix.dtype)
+    filled = np.diff(matrix.indptr) > 0
+    if filled.any():
+        out[filled] = np.maximum.reduceat(matrix.data, matrix.indptr[:-1][filled])
+    return out
+
+
+def _selected(weights: NDArray[np.float32], n_kept: int) -> NearestLabeled:
+    """Return the heaviest entries of every row.
+
+    The n_kept-th largest of the maxima of disjoint groups of columns is no more than the
+    n_kept-th largest of all, and few entries lie between the two: finding it among maxima is
+    cheaper than among all.
+    """
+    n_rows, n_columns = weights.shape
+    n_maxima = n_columns // _GROUPS
+    candidates = weights
+    if n_maxima >= n_kept:
+        candidates = weights[:, :n_maxima].copy()
+        for start in range(n_maxima, _GROUPS * n_maxima, n_maxima):
+            np.maximum(candidates, weights[:, start : start + n_maxima], out=candidates)
+    place = candidates.shape[1] - n_kept
+    bar = np.partition(candidates, place, axis=1)[:, place]
+    bar = np.maximum(bar, np.finfo(np.float32).tiny)  # nobody who is not reached votes
+    at = np.flatnonzero(weights >= bar[:, None])
+    row, column = np.divmod(at, n_columns)
+    starts = run_starts(row)
+    counts = np.diff(np.append(starts, len(row)))
+    rank = np.arange(len(row)) - np.repeat(starts, counts)
+    shape = n_rows, max(n_kept, int(counts.max(initial=0)))
+    logs, voters = np.full(shape, -np.inf), np.zeros(shape, dtype=np.int32)
+    logs[row, rank] = np.log(weights.ravel()[at])
+    voters[row, rank] = column
+    return heaviest_first(logs, voters, n_kept)
