@@ -29,7 +29,7 @@ _CHECKED_NEIGHBORS = 30
 _COMPONENTS = 64
 _PCA_ROWS = 5000
 _CANDIDATES = 2.1  # measured again per neighbour wanted
-_CHUNK_ROWS = 1 << 14
+_CHUNK_ROWS = 1 << 13
 
 
 class InvertedIndex(NeighborIndex):
@@ -220,7 +220,7 @@ class InvertedIndex(NeighborIndex):
                 indices[part], distances[part] = sorted_neighbors(found, squared, n_neighbors)
         if self.metric == "cosine":
             return Neighbors(indices, distances / 2)
-        return Neighbors(indices, np.sqrt(distances))
+        return Neighbors(indices, np.sqrt(distances, out=distances))
 
     def _squared(
         self, faiss: Any, rows: NDArray[np.float32], found: NDArray[np.int64]

@@ -159,8 +159,8 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
         tol=_FINER * classifier.tol,
         max_iter=classifier.max_iter,
         n_jobs=classifier.n_jobs,
+        rows=rows,
     )
-    nearest = nearest.rows(rows)
     weights = np.where(nearest.voters == np.arange(len(rows))[:, None], 0.0, nearest.weights)
     classes_of = codes[rows][nearest.voters]
     order = np.argsort(-weights, axis=1, kind="stable")[:, :_VOTERS]

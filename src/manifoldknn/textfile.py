@@ -21,7 +21,7 @@ from manifoldknn.tables import Column, Table, TableError, check_names
 
 __all__ = ["TextTable"]
 
-_CHUNK_ROWS = 8192
+_CHUNK_ROWS = 1024
 _LONGEST_CELL = 1 << 30
 _DELIMITERS = ",;\t|"
 
