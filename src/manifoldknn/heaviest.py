@@ -76,7 +76,7 @@ class Heaviest:
 
     def __init__(self, n_kept: int, n_columns: int) -> None:
         self._n_kept, self._n_columns = n_kept, n_columns
-        self._everything: Selection | None = None
+        self._everything: NDArray[Any] | None = None
         self._aside: list[Selection] = []
         self._new = 0
         self._full = False
@@ -101,19 +101,20 @@ class Heaviest:
     def chosen(self) -> Selection:
         """Return the heaviest of all."""
         if self._everything is not None:
-            return self._everything
+            numbers = np.broadcast_to(self._numbers, self._everything.shape)
+            return Selection(self._everything, numbers)
         self._merge()
         return self._aside[0]
 
     def _put(self, selection: Selection) -> None:
-        """Put columns in their place, as all are kept."""
+        """Put columns in their place, as all are kept; memory is taken column by column."""
+        n = len(selection.values)
         if self._everything is None:
-            shape = len(selection.values), self._n_columns
-            values = np.empty(shape, dtype=selection.values.dtype)
-            self._everything = Selection(values, np.empty(shape, dtype=np.int32))
+            self._everything = np.empty((self._n_columns, n), dtype=selection.values.dtype).T
+            self._numbers = np.empty(self._n_columns, dtype=np.int32)
         here = slice(self._new, self._new + selection.values.shape[1])
-        self._everything.values[:, here] = selection.values
-        self._everything.voters[:, here] = selection.voters
+        self._everything[:, here] = selection.values
+        self._numbers[here] = selection.voters[0]
         self._new = here.stop
 
     def _merge(self) -> None:

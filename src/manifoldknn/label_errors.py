@@ -150,9 +150,8 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     """
     rows = classifier.labeled_indices_
     codes = classifier._labels.codes
-    bare = RebuiltGraph(classifier).graph(np.full(len(codes), -1, dtype=np.intp))
     nearest, _, _ = nearest_labeled(
-        bare,
+        RebuiltGraph(classifier).graph(np.full(len(codes), -1, dtype=np.intp)),
         rows,
         classifier.alpha,
         min(len(rows), _VOTERS + 1),

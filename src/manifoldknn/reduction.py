@@ -166,7 +166,7 @@ def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: floa
     while elimination.density < most and elimination.eliminate() > _LEAST_SHARE:
         pass
     log_scale = -0.5 * np.log(elimination.diagonal)
-    rows, log_s = elimination.rows, elimination.weights.copy()
+    rows, log_s = elimination.rows, elimination.weights  # taken over, nobody else needs them
     log_s.data = np.log(log_s.data)
     weak = elimination.weak[rows][:, rows]
     if weak.nnz:

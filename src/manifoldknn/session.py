@@ -153,6 +153,8 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     _check_features(X)
     with timed_stages(seconds, after=return_freed_memory), noted(notes):
         classifier.fit(X, labels)
+    classifier._index.release()  # from here on nobody's neighbours are searched
+    return_freed_memory()
     return Session(table, ids, labels, step, classifier, seconds, notes)
 
 
