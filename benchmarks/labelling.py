@@ -94,7 +94,7 @@ def measure_suggestions(model, truth, y, seed):
                 rows = next_rows(strategy, clf, labels, rng)
 
 
-def measure_errors(model, truth, y, seed):
+def measure_errors(model, _truth, y, seed):
     """Yield the precision among the first n found, n wrong labels having been put in."""
     rng, y = np.random.default_rng((seed, 1)), y.copy()
     labeled = np.flatnonzero(y >= 0)
@@ -134,9 +134,7 @@ def run(options):
     X, truth = data(options.data, options.rows)
     n_labels = int((drawn_labels(truth, options.per_class, np.random.default_rng(0)) >= 0).sum())
     case = {"measure": options.what, "data": options.data, "rows": len(X), "labels": n_labels}
-    done = {
-        row["seed"] for row in known() if all(row[name] == str(case[name]) for name in case)
-    }
+    done = {row["seed"] for row in known() if all(row[name] == str(case[name]) for name in case)}
     left = [seed for seed in range(options.seeds) if str(seed) not in done]
     if not left:
         return
