@@ -61,7 +61,10 @@ def write_report(
         Columns of the answer.
     """
     clf = session.classifier
-    lists = {"suspicious": _suspicious(session), "suggestions": _suggestions(session, options.n)}
+    lists = {
+        "suspicious": _suspicious(session, options),
+        "suggestions": _suggestions(session, options.n),
+    }
     return_freed_memory()
     codes = _codes(clf.classes_, clf.transduction_)
     how, points = map_coordinates(clf._index.X)
@@ -256,7 +259,9 @@ def _suggestions(session: Session, n: int) -> str:
     return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>'
 
 
-def _suspicious(session: Session) -> str:
+def _suspicious(session: Session, options: argparse.Namespace) -> str:
+    if not options.validate:
+        return '<p class="none">Not looked for (--no-validate).</p>'
     found = find_label_errors(session.classifier, index=session.ids)
     if not len(found):
         return '<p class="none">None: every label agrees with its neighbourhood.</p>'
