@@ -166,12 +166,13 @@ def test_places():
 
 
 def test_without_validation_no_label_is_checked(tmp_path, monkeypatch):
-    def fail(*arguments, **options):
+    def fail(*_arguments, **_options):
         raise AssertionError("labels were checked")
 
     monkeypatch.setattr("manifoldknn.report.find_label_errors", fail)
+    out, page = str(tmp_path / "o.csv"), str(tmp_path / "r.html")
     code = main(["classify", str(FLOWERS), "--label", "species", "--quiet", "--no-validate",
-                 "--out", str(tmp_path / "o.csv"), "--report", str(tmp_path / "r.html")])  # fmt: skip
+                 "--out", out, "--report", page])  # fmt: skip
     assert code == 0
     assert "Not looked for (--no-validate)" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
