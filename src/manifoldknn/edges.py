@@ -122,7 +122,7 @@ def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
     packed >>= 1
     first = np.ones(len(packed), dtype=bool)
     first[1:] = packed[1:] != packed[:-1]
-    edge = np.cumsum(first, dtype=np.int32 if len(packed) < 2**31 else np.int64)
+    edge: NDArray[Any] = np.cumsum(first, dtype=np.int32 if len(packed) < 2**31 else np.int64)
     edge -= 1
     high = packed[first]
     del pairs, packed, first
