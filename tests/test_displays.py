@@ -12,7 +12,14 @@ from sklearn.datasets import load_iris
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.datasets import make_arch_and_s
-from manifoldknn.plots import plot_confidence, plot_decision, plot_graph
+from manifoldknn.plots import (
+    ConfidenceDisplay,
+    DecisionDisplay,
+    GraphDisplay,
+    plot_confidence,
+    plot_decision,
+    plot_graph,
+)
 
 PLOTS = (plot_decision, plot_graph, plot_confidence)
 
@@ -42,14 +49,23 @@ def iris():
 def test_axes_are_used_and_returned(arch, plot):
     _, ax = plt.subplots()
     before = plt.get_fignums()
-    assert plot(arch, ax=ax, title="Here") is ax
+    display = plot(arch, ax=ax, title="Here")
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
     assert ax.get_title() == "Here"
     assert plt.get_fignums() == before
-    assert plot(arch) is not ax
+    assert display.plot() is display
+    assert display.ax_ is not ax
+    assert len(display.ax_.collections) == len(ax.collections) > 0
+
+
+def test_functions_are_the_displays(arch):
+    for plot, kind in zip(PLOTS, (DecisionDisplay, GraphDisplay, ConfidenceDisplay)):
+        assert type(plot(arch)) is type(kind.from_estimator(arch)) is kind
 
 
 def test_decision_shows_the_answers(arch):
-    ax = plot_decision(arch, grid_resolution=40)
+    ax = plot_decision(arch, grid_resolution=40).ax_
     image = ax.images[0]
     left, right, bottom, top = image.get_extent()
     xs, ys = np.linspace(left, right, 40), np.linspace(bottom, top, 40)
@@ -59,7 +75,7 @@ def test_decision_shows_the_answers(arch):
 
 
 def test_graph_shows_every_edge_where_it_is(arch):
-    ax = plot_graph(arch)
+    ax = plot_graph(arch).ax_
     W = arch._graph.log_weights.tocoo()
     once = W.row < W.col
     X = arch._index.X
@@ -71,7 +87,7 @@ def test_graph_shows_every_edge_where_it_is(arch):
 
 def test_confidence_shows_the_shares(iris):
     points = np.random.default_rng(0).random((150, 2))
-    ax = plot_confidence(iris, points=points)
+    ax = plot_confidence(iris, points=points).ax_
     marked = np.zeros(150, bool)
     marked[iris.labeled_indices_] = True
     plain, large = ax.collections[:2]
@@ -82,8 +98,8 @@ def test_confidence_shows_the_shares(iris):
 
 
 def test_more_columns_are_brought_to_two(iris):
-    assert plot_graph(iris).collections
-    assert plot_confidence(iris).collections
+    assert plot_graph(iris).ax_.collections
+    assert plot_confidence(iris).ax_.collections
 
 
 def test_frames(arch):
@@ -91,7 +107,7 @@ def test_frames(arch):
     clf = ManifoldKNNClassifier().fit(
         frame, np.where(arch._labels.codes >= 0, arch.transduction_, -1)
     )
-    assert plot_decision(clf, grid_resolution=5).images
+    assert plot_decision(clf, grid_resolution=5).ax_.images
 
 
 def test_what_cannot_be_drawn(arch, iris):
@@ -107,4 +123,4 @@ def test_what_cannot_be_drawn(arch, iris):
     )
     with pytest.raises(ValueError, match="at most 200,000 edges"):
         plot_graph(dense)
-    assert plot_confidence(dense).collections
+    assert plot_confidence(dense).ax_.collections

@@ -203,3 +203,15 @@ def test_bad_descriptions(change):
     plain["plans"][0] |= change
     with pytest.raises(ValueError, match="no description of features"):
         FeatureStep.from_plain(plain)
+
+
+def test_zero_and_one_are_as_far_apart_as_no_and_yes(tmp_path):
+    columns = {"n": ["0", "1", "1"], "ok": ["no", "yes", "yes"], "x": ["0", "1", "2"]}
+    table = table_of(tmp_path, columns)
+    step, X = FeatureStep.fit(table, ["n", "ok", "x"], insist=True)
+    np.testing.assert_allclose(X[:, 0], X[:, 1])
+    np.testing.assert_allclose(X[:, 2], [0, 0.5, 1])
+    raw = FeatureStep.fit(table, ["n"], scale=False, insist=True)[1]
+    np.testing.assert_allclose(raw[:, 0], [0, 1, 1])
+    again = FeatureStep.from_plain(json.loads(json.dumps(step.to_plain())))
+    np.testing.assert_array_equal(again.transform(table)[0], X)

@@ -97,3 +97,15 @@ def test_copies_and_pickles():
     expected = index.query(X[:50], 4)
     for other in (copy.deepcopy(index), pickle.loads(pickle.dumps(index))):
         assert (other.query(X[:50], 4).indices == expected.indices).all()
+
+
+def test_released_lists_are_made_again_as_they_were():
+    rng = np.random.default_rng(0)
+    X, Q = rng.normal(size=(3000, 6)).astype(np.float32), rng.normal(size=(20, 6))
+    index = InvertedIndex(X)
+    before = index.query(Q.astype(np.float32), 5), index.among_samples(5)
+    index.release()
+    assert index._lists is None
+    for found, again in zip(before, (index.query(Q.astype(np.float32), 5), index.among_samples(5))):
+        np.testing.assert_array_equal(found.indices, again.indices)
+        np.testing.assert_array_equal(found.distances, again.distances)

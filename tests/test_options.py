@@ -58,3 +58,7 @@ def test_advice_in_words_of_the_command_line():
 def test_every_parameter_is_known_to_the_translation():
     for name in set(PARAMETERS) - {"neighbors"}:  # an ordinary word, which no advice sets
         assert as_options(f"{name}='x'") == f"--{name.replace('_', '-')} x"
+
+
+def test_rows_are_counted_from_one():
+    assert as_options("2 of 9 rows (the first is row 4)") == "2 of 9 rows (the first is row 5)"

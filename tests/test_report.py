@@ -163,3 +163,29 @@ def test_places():
     assert "PCA" in how
     assert points.shape == (10, 2)
     assert map_coordinates(X[:, :1])[1][:, 0].tolist() == X[:, 0].tolist()
+
+
+def test_without_validation_no_label_is_checked(tmp_path, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise AssertionError("labels were checked")
+
+    monkeypatch.setattr("manifoldknn.report.find_label_errors", fail)
+    out, page = str(tmp_path / "o.csv"), str(tmp_path / "r.html")
+    code = main(["classify", str(FLOWERS), "--label", "species", "--quiet", "--no-validate",
+                 "--out", out, "--report", page])  # fmt: skip
+    assert code == 0
+    assert "Not looked for (--no-validate)" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_rows_are_placed_by_umap_where_it_is_installed():
+    pytest.importorskip("umap")
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(40, 6)), rng.normal(size=(40, 6)) + 9])
+    how, points = map_coordinates(X)
+    assert how == "UMAP"
+    assert points.shape == (80, 2)
+    assert np.isfinite(points).all()
+    centers = points[:40].mean(axis=0), points[40:].mean(axis=0)
+    spread = max(points[:40].std(axis=0).max(), points[40:].std(axis=0).max())
+    assert np.linalg.norm(centers[0] - centers[1]) > 3 * spread
+    np.testing.assert_array_equal(map_coordinates(X)[1], points)  # the same again

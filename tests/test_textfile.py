@@ -128,3 +128,18 @@ def test_mark_before_a_quoted_header_of_two_lines(tmp_path):
     buffer = io.BytesIO()
     table.write(buffer, {"new": np.array([3])})
     assert buffer.getvalue() == '\ufeff"a\nb",c,new\r\n1,2,3\r\n'.encode()
+
+
+def test_decimal_commas_where_commas_do_not_separate(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b;c\n1,5;x,1;-,25e1\n2;1.000,5; 3,0\n", encoding="utf-8")
+    (chunk,) = open_table(path, "csv").chunks(["a", "b", "c"])
+    assert chunk == [["1.5", "2"], ["x,1", "1.000,5"], ["-.25e1", " 3.0"]]
+    assert open_table(path, "csv").texts(["a"])["a"] == ["1,5", "2"]  # as it is written
+
+
+def test_a_comma_in_quotes_is_left_where_commas_separate(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n"1,5",2\n', encoding="utf-8")
+    (chunk,) = open_table(path, "csv").chunks(["a"])
+    assert chunk == [["1,5"]]

@@ -8,6 +8,8 @@ from manifoldknn.neighbors import ExactIndex
 from manifoldknn.voters import kept_per_row, label_walk, nearest_labeled
 from strategies import built_graph, problems
 
+GRAPHS = ("pruned", "union", "full")
+
 
 @settings(max_examples=30, deadline=None)
 @given(problem=problems(max_samples=50), n_kept=st.integers(1, 6), n_jobs=st.sampled_from([1, 2]))
@@ -29,6 +31,22 @@ def test_blocks_of_columns_with_a_running_selection(problem, n_kept, n_jobs):
     finite = np.isfinite(whole.log_scale)
     assert (np.isfinite(blocks.log_scale) == finite).all()
     np.testing.assert_allclose(blocks.log_scale[finite], whole.log_scale[finite], atol=1e-8)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problem=problems(max_samples=50), n_kept=st.integers(1, 6), graph=st.sampled_from(GRAPHS))
+def test_some_rows_are_those_rows_of_all(problem, n_kept, graph):
+    built = built_graph(problem, graph)
+    labeled = np.flatnonzero(problem.y >= 0)
+    n_kept = min(n_kept, len(labeled))
+    accuracy = {"tol": 1e-10, "max_iter": 1000}
+    whole, _, _ = nearest_labeled(built, labeled, 0.99, n_kept, **accuracy)
+    for rows in (labeled, np.arange(len(problem.y))[::-2]):  # in the core, and eliminated ones
+        some, _, _ = nearest_labeled(built, labeled, 0.99, n_kept, rows=rows, **accuracy)
+        np.testing.assert_allclose(some.weights, whole.rows(rows).weights, atol=1e-8)
+        finite = np.isfinite(whole.log_scale[rows])
+        assert (np.isfinite(some.log_scale) == finite).all()
+        np.testing.assert_allclose(some.log_scale[finite], whole.log_scale[rows][finite], atol=1e-8)
 
 
 def test_collapsed_mode_is_chosen_when_everyone_votes():

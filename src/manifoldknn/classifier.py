@@ -384,7 +384,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         if X is not None:
             nearest = self._reconstructed(self._new_rows(X), nearest)
         k = min(self.n_neighbors, len(self.labeled_indices_))
-        return nearest.absolute_weights()[:, :k], self.labeled_indices_[nearest.voters[:, :k]]
+        return nearest.absolute_weights(k), self.labeled_indices_[nearest.voters[:, :k]]
 
     def _seed(self) -> int:
         if self.random_state is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import ctypes
 import errno
 import io
 import json
@@ -12,7 +11,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 from manifoldknn import find_label_errors, inspect, persist, suggest
 from manifoldknn.atomic import replaced_file
 from manifoldknn.exceptions import UnreachedError
+from manifoldknn.freed import return_large_arrays_at_once
 from manifoldknn.hidden import hidden_votes
 from manifoldknn.inputs import opened
 from manifoldknn.inspection import GraphHealth
@@ -41,8 +40,6 @@ from manifoldknn.summary import as_table, health_text, summary_data, summary_tex
 
 __all__ = ["main"]
 
-_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of <malloc.h>
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
@@ -58,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 done, 1 something unforeseen, 2 input or options to correct, 130 interrupted.
     """
     options = build_parser().parse_args(arguments)
-    _give_memory_back()
+    return_large_arrays_at_once()
     try:
         with spoken(0 if options.quiet else 1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is told in the notes
@@ -88,12 +85,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kind = type(error).__name__
         return _fail(f"unforeseen: {kind}: {error}; MANIFOLDKNN_DEBUG=1 shows where", 1)
     return code
-
-
-def _give_memory_back() -> None:
-    """Let the C library return freed arrays at once: a quarter less at the peak of a big table."""
-    with suppress(AttributeError, OSError, TypeError):  # other C libraries have no mallopt
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
 
 
 def _fail(message: str, code: int) -> int:

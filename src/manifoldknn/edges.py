@@ -73,10 +73,12 @@ def pruned_edges(X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any)
     low, high, length, rank_low, rank_high = _ranked_edges(neighbors)
     keep = np.maximum(rank_low, rank_high) < n_neighbors
     keep |= np.minimum(rank_low, rank_high) < _ALWAYS_KEPT
+    del rank_low, rank_high
     keep |= in_spanning_forest(low, high, length, n)
+    low, high, length = low[keep], high[keep], length[keep]
+    # What is kept spans the candidates' graph, so it has the same parts and is much smaller.
     graph = sparse.coo_array((np.ones(len(low)), (low, high)), shape=(n, n))
     n_parts, parts = csgraph.connected_components(graph, directed=False)
-    low, high, length = low[keep], high[keep], length[keep]
     if n_parts > 1:
         more = _joined(X, parts.astype(np.intp), metric)
         low, high = np.concatenate([low, more[0]]), np.concatenate([high, more[1]])
@@ -120,18 +122,20 @@ def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
     packed >>= 1
     first = np.ones(len(packed), dtype=bool)
     first[1:] = packed[1:] != packed[:-1]
-    edge = np.cumsum(first) - 1
-    pair = packed[first]
-    del pairs, packed
-    low, high = pair >> for_node, pair & ((1 << for_node) - 1)
+    edge: NDArray[Any] = np.cumsum(first, dtype=np.int32 if len(packed) < 2**31 else np.int64)
+    edge -= 1
+    high = packed[first]
+    del pairs, packed, first
+    low = high >> for_node
+    high &= (1 << for_node) - 1
     rank_low = np.full(len(low), _ABSENT, dtype=np.int32)
     rank_high = rank_low.copy()
-    rank_low[edge[~side]] = rank[~side]
     rank_high[edge[side]] = rank[side]
+    np.logical_not(side, out=side)
+    rank_low[edge[side]] = rank[side]
+    del edge, side
+    length = np.empty(len(low))
     from_low = rank_low < _ABSENT
-    length = np.where(
-        from_low,
-        distances[low, np.where(from_low, rank_low, 0)],
-        distances[high, np.where(from_low, 0, rank_high)],
-    )
+    for chosen, row, rank in ((from_low, low, rank_low), (~from_low, high, rank_high)):
+        length[chosen] = distances[row[chosen], rank[chosen]]
     return low, high, length, rank_low, rank_high

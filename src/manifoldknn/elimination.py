@@ -95,7 +95,8 @@ class Elimination:
         between = self.weights[out][:, stay]
         terms = between.copy()
         terms.data = terms.data / np.repeat(self.diagonal[out], np.diff(between.indptr))
-        filled = sparse.csr_array(self.weights[stay][:, stay] + between.T.tocsr() @ terms)
+        self.weights = self.weights[stay][:, stay]  # the others are not needed beside the sum
+        filled = sparse.csr_array(self.weights + between.T.tocsr() @ terms)
         self.diagonal = self.diagonal[stay] - filled.diagonal()
         row = np.repeat(np.arange(filled.shape[0]), np.diff(filled.indptr))
         self.weights = _selected(filled, row, row != filled.indices)

@@ -2,7 +2,7 @@
 
 - Numbers and dates are shifted and scaled to [0, 1] by the smallest and largest
   value; columns that were one matrix share both, so that its geometry stays.
-- Booleans are 0 and 0.25.
+- Booleans are 0 and 0.25, and so are numbers of which all are 0 or 1, if scaled.
 - Categories, up to 30 of them, become one column each, 0 or 0.25/√2: two different
   categories are then 0.25 apart, a quarter of the range of a number.
 - A missing value becomes the median, and a column of its own (0 or 0.25) says that
@@ -140,7 +140,8 @@ class FeatureStep:
             raise TableError(f"no column is left to tell rows apart ({what})")
         joint = [plan for plan in plans if plan.name in set(table.together)]
         if joint:
-            low, high = min(p.low for p in joint), max(p.high for p in joint)
+            of_joint = [p for p in profiles if p.name in {plan.name for plan in joint}]
+            low, high = min(p.low for p in of_joint), max(p.high for p in of_joint)
             for plan in joint:
                 plan.low, plan.high = low, high
         step = cls(plans, scale, left_out)
@@ -324,6 +325,8 @@ def _planned(profile: Profile) -> Plan:
         plan.categories = sorted(profile.categories)
     elif profile.kind != "boolean":
         plan.low, plan.high = profile.low, profile.high
+        if profile.kind == "number" and profile.is_flag and profile.high > profile.low:
+            plan.high = 1 / _STEP  # yes and no in other words
     return plan
 
 

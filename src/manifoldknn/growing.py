@@ -229,6 +229,10 @@ class GrowingIndex(NeighborIndex):
         both = [np.concatenate([a[:, :width], b[:, :width]]) for a, b in zip(old, new)]
         return Neighbors(both[0].astype(np.intp, copy=False), both[1])
 
+    def release(self) -> None:
+        """Give back what only a search needs; the next search makes it again."""
+        self.first.release()
+
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         """Return the nearest samples of new rows.
 

@@ -238,8 +238,10 @@ class RebuiltGraph:
         blocks = np.array_split(hidden, -(-len(hidden) // size))
 
         def solve(block: NDArray[np.intp]) -> NDArray[np.float64]:
-            found = log_label_weights(ready, block, clf.alpha, tol=tol, max_iter=clf.max_iter)
-            return found.log_values[voters].T
+            found = log_label_weights(
+                ready, block, clf.alpha, tol=tol, max_iter=clf.max_iter, rows=voters
+            )
+            return found.log_values.T
 
         return np.concatenate(list(in_threads(solve, blocks, clf.n_jobs)))
 

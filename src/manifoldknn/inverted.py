@@ -27,7 +27,7 @@ _CHECKED_NEIGHBORS = 30
 _COMPONENTS = 64
 _PCA_ROWS = 5000
 _CANDIDATES = 2.1  # measured again per neighbour wanted
-_CHUNK_ROWS = 1 << 14
+_CHUNK_ROWS = 1 << 13
 
 
 class InvertedIndex(NeighborIndex):
@@ -60,14 +60,25 @@ class InvertedIndex(NeighborIndex):
         self, X: Any, *, metric: Any = "euclidean", n_jobs: int | None = None, seed: int = 0
     ) -> None:
         self.X, self.metric, self.n_jobs = X, metric, n_jobs
-        self._rng = np.random.default_rng(seed)
+        self._seed = seed
         self._center = np.zeros(X.shape[1])
         if X.dtype != np.float32:
             # Moved to the origin before it is rounded to single precision.
             self._center = X.mean(axis=0, dtype=np.float64)
         self._rows = self._single(X)
-        with faiss_threads(n_jobs) as faiss:
-            self._tune(faiss)
+        self._lists: Any = None
+        self._ready()
+
+    def _ready(self) -> None:
+        """Make the lists, unless they are there."""
+        if self._lists is None:
+            self._rng = np.random.default_rng(self._seed)
+            with faiss_threads(self.n_jobs) as faiss:
+                self._tune(faiss)
+
+    def release(self) -> None:
+        """Give the lists back, which hold all rows once more; the next search makes them again."""
+        self._lists = None
 
     def _single(self, X: Any) -> NDArray[np.float32]:
         """Rows as contiguous float32, of length 1 for cosine: then ‖x-y‖² = 2·(1-cos)."""
@@ -152,6 +163,7 @@ class InvertedIndex(NeighborIndex):
         Neighbors
             A sample is never its own neighbour.
         """
+        self._ready()
         # Rows of one list look at the same rows: one after another, they find them in the cache.
         lists = [self._ids(number) for number in range(self._lists.nlist)]
         order = np.concatenate(lists).astype(np.intp)
@@ -182,6 +194,7 @@ class InvertedIndex(NeighborIndex):
         Neighbors
             Neighbours among the samples, nearest first.
         """
+        self._ready()
         rows = self._single(Q)
         return self._search(rows, self._project(rows, self._basis_used), n_neighbors)
 
@@ -218,7 +231,7 @@ class InvertedIndex(NeighborIndex):
                 indices[part], distances[part] = sorted_neighbors(found, squared, n_neighbors)
         if self.metric == "cosine":
             return Neighbors(indices, distances / 2)
-        return Neighbors(indices, np.sqrt(distances))
+        return Neighbors(indices, np.sqrt(distances, out=distances))
 
     def _squared(
         self, faiss: Any, rows: NDArray[np.float32], found: NDArray[np.int64]

@@ -150,17 +150,16 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     """
     rows = classifier.labeled_indices_
     codes = classifier._labels.codes
-    bare = RebuiltGraph(classifier).graph(np.full(len(codes), -1, dtype=np.intp))
     nearest, _, _ = nearest_labeled(
-        bare,
+        RebuiltGraph(classifier).graph(np.full(len(codes), -1, dtype=np.intp)),
         rows,
         classifier.alpha,
         min(len(rows), _VOTERS + 1),
         tol=_FINER * classifier.tol,
         max_iter=classifier.max_iter,
         n_jobs=classifier.n_jobs,
+        rows=rows,
     )
-    nearest = nearest.rows(rows)
     weights = np.where(nearest.voters == np.arange(len(rows))[:, None], 0.0, nearest.weights)
     classes_of = codes[rows][nearest.voters]
     order = np.argsort(-weights, axis=1, kind="stable")[:, :_VOTERS]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_ROWS_AT_ONCE = 1 << 14  # for sorting
+from manifoldknn.heaviest import row_slices
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,17 @@ class NearestLabeled:
         """Return some of the rows, by mask, numbers or slice."""
         return NearestLabeled(self.weights[chosen], self.voters[chosen], self.log_scale[chosen])
 
-    def absolute_weights(self) -> NDArray[np.float64]:
-        """Return w̄ itself; weights below about 1e-308 become 0."""
-        return np.exp(self.log_scale)[:, None] * self.weights
+    def absolute_weights(self, n_heaviest: int | None = None) -> NDArray[np.float64]:
+        """Return w̄ itself, of some of the heaviest; weights below about 1e-308 become 0."""
+        return np.exp(self.log_scale)[:, None] * self.weights[:, :n_heaviest]
 
 
 def heaviest_first(
     logs: NDArray[np.float64], voters: NDArray[Any], n_kept: int | None = None
 ) -> NearestLabeled:
     """Sort voters by weight, equal ones by position, and take out the scale of each row.
+
+    Arrays may be used up for the answer.
 
     Parameters
     ----------
@@ -58,22 +60,24 @@ def heaviest_first(
     NearestLabeled
         The same, sorted.
     """
-    shape = len(logs), logs.shape[1] if n_kept is None else n_kept
-    out = NearestLabeled(np.empty(shape), np.empty(shape, dtype=np.int32), np.empty(len(logs)))
+    if n_kept is None:
+        # In place where possible: with millions of weights, copies are what memory is spent on.
+        weights = logs if logs.flags.c_contiguous else np.empty(logs.shape)
+        own = voters.flags.writeable and voters.dtype == np.int32
+        numbers = voters if own else np.empty(logs.shape, dtype=np.int32)
+    else:
+        weights = np.empty((len(logs), n_kept))
+        numbers = np.empty(weights.shape, dtype=np.int32)
+    out = NearestLabeled(weights, numbers, np.empty(len(logs)))
     for rows in row_slices(len(logs)):
         order = np.argsort(-logs[rows], axis=1)
         values = np.take_along_axis(logs[rows], order, axis=1)
         tied = np.flatnonzero((values[:, 1:] == values[:, :-1]).any(axis=1))
         if tied.size:  # sorting by position as well takes four times as long
             order[tied] = np.lexsort((voters[rows][tied], -logs[rows][tied]), axis=1)
-        order, values = order[:, : shape[1]], values[:, : shape[1]]
+        order, values = order[:, :n_kept], values[:, :n_kept]
         shift = np.where(np.isneginf(values[:, :1]), 0.0, values[:, :1])
+        out.log_scale[rows] = values[:, 0]
         out.weights[rows] = np.exp(values - shift)
         out.voters[rows] = np.take_along_axis(voters[rows], order, axis=1)
-        out.log_scale[rows] = values[:, 0]
     return out
-
-
-def row_slices(n: int) -> list[slice]:
-    """Return slices of rows for sorting."""
-    return [slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE)]

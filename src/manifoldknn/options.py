@@ -69,7 +69,7 @@ def as_options(text: str) -> str:
     Returns
     -------
     str
-        The same with options in place of parameters.
+        The same with options in place of parameters, and rows counted from 1.
 
     Examples
     --------
@@ -77,6 +77,7 @@ def as_options(text: str) -> str:
     >>> as_options("raise graph_neighbors, or use graph='pruned'")
     'raise --graph-neighbors, or use --graph pruned'
     """
+    text = re.sub(r"first is row (\d+)", lambda found: f"first is row {int(found[1]) + 1}", text)
     text = re.sub(rf"\b({_SETTABLE})=(?:'([^']*)'|([\w.+-]*\w))", _as_setting, text)
     return re.sub(rf"(?<![\w-])({_COMPOUND})(?![\w-])", _as_setting, text)
 

@@ -21,12 +21,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.normalized import LOG_CUT, NormalizedGraph
-from manifoldknn.restriction import SparseRestriction, run_starts
+from manifoldknn.restriction import SparseRestriction, of_rows, run_starts
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ _FIRST_GOAL = 1e-3  # relative residual at which a level is looked at first, as 
 _FURTHER = 1e-1  # how much smaller it becomes before each further look
 _SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
+_ROWS_AT_ONCE = 1 << 12  # whose accuracy is looked at together, in the cache
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 
 
@@ -185,7 +187,7 @@ class _Levels:
         scale = np.where(np.isneginf(shift), 0.0, shift)[sourced]
         if not here.all():
             log_rhs = log_rhs[here]
-        log_rhs -= scale[parts]
+        log_rhs -= of_rows(scale, parts)
         rhs = np.exp(log_rhs, out=log_rhs)
         matrix = self.graph.restrict(rows)
         if isinstance(matrix, SparseRestriction):
@@ -194,7 +196,7 @@ class _Levels:
             )
         else:
             log_x = matrix.log_solution(rhs, self.alpha)
-            log_x += scale[parts]
+            log_x += of_rows(scale, parts)
             log_error = scale + matrix.log_error
             if n_cut:
                 log_error = np.logaddexp(log_error, self._cut_flow(log_x, n_cut))
@@ -234,19 +236,25 @@ class _Levels:
         spent, ahead = 0, self.tol * _FIRST_GOAL
         while True:
             step = max(ahead, _SMALLEST_STEP)
+            # A slice needs no copies, and at first all columns go on.
+            some: Any = slice(None) if len(going) == len(norms) else going
             correction, n_iter, converged = matrix.correction(
-                residual[:, going], alpha=self.alpha, tol=step, max_iter=self.max_iter - spent
+                residual[:, some], alpha=self.alpha, tol=step, max_iter=self.max_iter - spent
             )
             spent += n_iter
-            x[:, going] += correction
-            residual[:, going] = matrix.residual(rhs[:, going], x[:, going], self.alpha)
+            x[:, some] += correction
+            del correction
+            residual[:, some] = matrix.residual(rhs[:, some], x[:, some], self.alpha)
             if step > ahead and converged:
                 ahead /= step
                 continue
             ahead = _FURTHER
+            log_x = np.maximum(x, 0.0)
             with np.errstate(divide="ignore"):
-                log_x = np.log(np.maximum(x, 0.0)) + scale[parts]
-            log_error = matrix.log_error(residual, parts, self.alpha) + scale[parts]
+                np.log(log_x, out=log_x)
+            log_x += of_rows(scale, parts)
+            log_error = matrix.log_error(residual, parts, self.alpha)
+            log_error += of_rows(scale, parts)
             if n_cut:
                 log_error = np.logaddexp(log_error, self._cut_flow(log_x, n_cut))
             accurate = self._accurate(rows, cols, log_x, log_error)
@@ -288,14 +296,17 @@ class _Levels:
     ) -> NDArray[np.bool_]:
         """Tell which entries are within `tol` of the largest of their row, in every view."""
         accurate = np.ones(log_x.shape, dtype=bool)
-        # Only what stands clear of its own error may serve as "largest".
-        clear = np.where(log_error < log_x - np.log(2.0), log_x, -np.inf)
-        for view, reference in zip(self.columns.views[:, cols], self.reference):
-            seen = np.flatnonzero(view > -np.inf)
-            if seen.size:
-                largest = (clear[:, seen] + view[seen]).max(axis=1)
-                allowed = np.log(self.tol) + np.maximum(largest, reference[rows])
-                accurate[:, seen] &= log_error[:, seen] <= allowed[:, None] - view[seen]
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            value, error, out = log_x[part], log_error[part], accurate[part]
+            # Only what stands clear of its own error may serve as "largest".
+            clear = np.where(error < value - np.log(2.0), value, -np.inf)
+            for view, reference in zip(self.columns.views[:, cols], self.reference):
+                seen = np.flatnonzero(view > -np.inf)
+                if seen.size:
+                    largest = (clear[:, seen] + view[seen]).max(axis=1)
+                    allowed = np.log(self.tol) + np.maximum(largest, reference[rows[part]])
+                    out[:, seen] &= error[:, seen] <= allowed[:, None] - view[seen]
         return accurate
 
     def _accurate_parts(

@@ -22,6 +22,7 @@ from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.engines import GivenIndex, check_neighbors, open_index
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.growing import GrowingIndex
+from manifoldknn.indexfile import put_row_index, restored_row_index
 from manifoldknn.labels import EncodedLabels
 from manifoldknn.memory import available_memory
 from manifoldknn.nearest import NearestLabeled
@@ -53,6 +54,7 @@ def save(
     classifier : ManifoldKNNClassifier
         Fitted. Its metric must be a name, its neighbours a name or lists, and its
         `random_state` a number or None: functions and objects cannot be written down.
+        The index of the fitted frame is kept where it is of numbers, texts or dates.
     path : path
         File to write, customarily ``*.mknn``. It is replaced in one step: a failure
         leaves what was there before.
@@ -81,7 +83,7 @@ def save(
     walk, labels, graph = classifier._walk, classifier._labels, classifier._graph
     _put_matrix(arrays, "samples", classifier._index.X)
     _put_matrix(arrays, "graph", graph.log_weights)
-    arrays |= put_stream(classifier)
+    arrays |= put_stream(classifier) | put_row_index(classifier)
     arrays |= {
         "must_link": graph.must_link,
         "codes": labels.codes,
@@ -271,6 +273,7 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     )
     classifier.transduction_ = labels.decode(_whole(arrays, "answers", n, n_classes))
     restore_stream(classifier, arrays, data["stream"])
+    classifier._row_index = restored_row_index(arrays, n)
     return classifier
 
 

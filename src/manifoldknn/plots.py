@@ -1,10 +1,25 @@
 """Pictures; matplotlib is needed only once one is drawn.
 
 `plot_classes` draws samples in two dimensions; `plot_decision`, `plot_graph` and
-`plot_confidence` draw a fitted classifier.
+`plot_confidence` draw a fitted classifier and return a display, as scikit-learn's do.
 """
 
 from manifoldknn.class_plot import plot_classes
-from manifoldknn.displays import plot_confidence, plot_decision, plot_graph
+from manifoldknn.displays import (
+    ConfidenceDisplay,
+    DecisionDisplay,
+    GraphDisplay,
+    plot_confidence,
+    plot_decision,
+    plot_graph,
+)
 
-__all__ = ["plot_classes", "plot_confidence", "plot_decision", "plot_graph"]
+__all__ = [
+    "ConfidenceDisplay",
+    "DecisionDisplay",
+    "GraphDisplay",
+    "plot_classes",
+    "plot_confidence",
+    "plot_decision",
+    "plot_graph",
+]

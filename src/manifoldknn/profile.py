@@ -33,6 +33,8 @@ class Profile:
         Different texts, at most 31 of them.
     is_counter : bool
         Whether it numbers the rows one by one.
+    is_flag : bool
+        Whether all its numbers are 0 or 1.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Profile:
     n_rows: int = 0
     categories: set[str] = field(default_factory=set)
     is_counter: bool = True
+    is_flag: bool = True
 
     def take_numbers(self, values: NDArray[np.float64]) -> None:
         """Learn from more values, NaN where missing."""
@@ -52,6 +55,7 @@ class Profile:
             first = self.low if self.n_rows else float(present[0])
             steps = first + self.n_rows + np.arange(len(values), dtype=np.float64)
             self.is_counter &= len(present) == len(values) and bool((values == steps).all())
+            self.is_flag &= bool(((present == 0) | (present == 1)).all())
             self.low = min(self.low, float(present.min()))
             self.high = max(self.high, float(present.max()))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -34,23 +34,29 @@ __all__ = [
 logger = logging.getLogger("manifoldknn")
 
 _BETWEEN_LINES = 2.0  # seconds
-_times: ContextVar[dict[str, float] | None] = ContextVar("_times", default=None)
+_watcher: ContextVar[tuple[dict[str, float], Callable[[], None]] | None] = ContextVar(
+    "_watcher", default=None
+)
 
 
 @contextmanager
-def timed_stages(seconds: dict[str, float]) -> Iterator[None]:
+def timed_stages(
+    seconds: dict[str, float], after: Callable[[], None] = lambda: None
+) -> Iterator[None]:
     """Write down how long each stage of the fits inside the block takes.
 
     Parameters
     ----------
     seconds : dict
         Where to write, by the name of the stage.
+    after : callable, optional
+        What to do after each stage.
     """
-    token = _times.set(seconds)
+    token = _watcher.set((seconds, after))
     try:
         yield
     finally:
-        _times.reset(token)
+        _watcher.reset(token)
 
 
 @contextmanager
@@ -111,9 +117,11 @@ class Stages:
         yield
         taken = time.perf_counter() - start
         logger.info("%s: %.1f s", name, taken)
-        times = _times.get()
-        if times is not None:
-            times[name] = taken
+        watcher = _watcher.get()
+        if watcher is not None:
+            seconds, after = watcher
+            seconds[name] = taken
+            after()
         if task is not None:
             task.call_on_fit_task_end(estimator=self._estimator, **self._data)
 

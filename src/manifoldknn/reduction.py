@@ -64,19 +64,30 @@ class ReducedGraph:
         at = place[columns.rows]
         return replace(columns, rows=at, log_values=columns.log_values + self.log_scale[at])
 
-    def from_core(self, log_core: NDArray[np.float64]) -> NDArray[np.float64]:
+    def from_core(
+        self, log_core: NDArray[np.float64], rows: NDArray[np.intp] | None = None
+    ) -> NDArray[np.float64]:
         """Return the logarithms of all rows, given those of the core.
 
         Parameters
         ----------
         log_core : ndarray of shape (n_core, n_columns)
             Logarithms of the solution of the smaller system.
+        rows : ndarray of int, optional
+            The rows wanted, if not all.
 
         Returns
         -------
         ndarray of shape (n_samples, n_columns)
-            The same, and those of the eliminated rows.
+            The same, and those of the eliminated rows. Rows of the core alone cost nothing.
         """
+        if rows is not None:
+            place = np.full(self.n_samples, -1, dtype=np.intp)
+            place[self.rows] = np.arange(len(self.rows))
+            at = place[rows]
+            if (at >= 0).all():
+                return np.asarray(log_core[at] + self.log_scale[at, None])
+            return self.from_core(log_core)[rows]
         out = np.full((self.n_samples, log_core.shape[1]), -np.inf)
         out[self.rows] = log_core + self.log_scale[:, None]
         finite = np.isfinite(log_core)
@@ -91,7 +102,8 @@ class ReducedGraph:
     def _substitute_relative(self, log_x: NDArray[np.float64]) -> None:
         """Fill in eliminated rows, each row of numbers on a scale of its own."""
         shift = log_x.max(axis=1)
-        values = np.exp(log_x - np.where(np.isneginf(shift), 0.0, shift)[:, None])
+        values = log_x - np.where(np.isneginf(shift), 0.0, shift)[:, None]
+        np.exp(values, out=values)
         for step in reversed(self.rounds):
             terms = step.log_terms.copy()
             counts = np.diff(terms.indptr)
@@ -104,7 +116,9 @@ class ReducedGraph:
             values[step.rows] = sums / np.where(top > 0, top, 1.0)[:, None]
             with np.errstate(divide="ignore"):
                 shift[step.rows] = largest + np.log(top)
-                log_x[step.rows] = np.log(sums) + finite[:, None]
+                np.log(sums, out=sums)
+            sums += finite[:, None]
+            log_x[step.rows] = sums
 
     def _substitute_logarithms(self, log_x: NDArray[np.float64]) -> None:
         """Fill in eliminated rows where the numbers of a row fit no common scale."""
@@ -152,7 +166,7 @@ def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: floa
     while elimination.density < most and elimination.eliminate() > _LEAST_SHARE:
         pass
     log_scale = -0.5 * np.log(elimination.diagonal)
-    rows, log_s = elimination.rows, elimination.weights.copy()
+    rows, log_s = elimination.rows, elimination.weights  # taken over, nobody else needs them
     log_s.data = np.log(log_s.data)
     weak = elimination.weak[rows][:, rows]
     if weak.nnz:
@@ -177,6 +191,7 @@ def solve_columns(
     tol: float,
     max_iter: int,
     reference: NDArray[np.float64] | None = None,
+    rows: NDArray[np.intp] | None = None,
 ) -> Solution:
     """Solve (I - αS) x = b so that every row is accurate, as `solve_by_levels` does.
 
@@ -187,20 +202,23 @@ def solve_columns(
         where b is not 0.
     columns, alpha, tol, max_iter, reference
         As in `solve_by_levels`.
+    rows : ndarray of int, optional
+        The rows wanted, if not all.
 
     Returns
     -------
     Solution
-        Logarithms of x in all rows. An eliminated row is a nonnegative combination of
+        Logarithms of x in those rows. An eliminated row is a nonnegative combination of
         others, and so are its errors.
     """
     accuracy: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter}
     if isinstance(graph, NormalizedGraph):
-        return solve_by_levels(graph, columns, reference=reference, **accuracy)
+        found = solve_by_levels(graph, columns, reference=reference, **accuracy)
+        return found if rows is None else replace(found, log_values=found.log_values[rows])
     if reference is not None:
         reference = reference[:, graph.rows] - graph.log_scale
     found = solve_by_levels(graph.core, graph.to_core(columns), reference=reference, **accuracy)
-    return replace(found, log_values=graph.from_core(found.log_values))
+    return replace(found, log_values=graph.from_core(found.log_values, rows))
 
 
 def _log_sum(a: Any, b: Any) -> Any:

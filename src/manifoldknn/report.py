@@ -22,6 +22,7 @@ from sklearn.decomposition import PCA
 import manifoldknn
 from manifoldknn import find_label_errors, suggest
 from manifoldknn.atomic import replaced_file
+from manifoldknn.freed import return_freed_memory
 from manifoldknn.inspection import GraphHealth
 from manifoldknn.raster import draw_points, png, shades, to_pixels
 from manifoldknn.session import PARAMETERS, Session
@@ -60,6 +61,11 @@ def write_report(
         Columns of the answer.
     """
     clf = session.classifier
+    lists = {
+        "suspicious": _suspicious(session, options),
+        "suggestions": _suggestions(session, options.n),
+    }
+    return_freed_memory()
     codes = _codes(clf.classes_, clf.transduction_)
     how, points = map_coordinates(clf._index.X)
     pixels = to_pixels(points, WIDTH, HEIGHT, MARGIN)
@@ -78,8 +84,7 @@ def write_report(
         "map_confidence": _picture(pixels, shades(confidence), labeled),
         "histogram": _histogram(confidence[session.labels == ""]),
         "classes": _classes(data, clf.classes_),
-        "suggestions": _suggestions(session, options.n),
-        "suspicious": _suspicious(session),
+        **lists,
         "health": _health(health, session, off_manifold),
         "settings": _settings(clf, options),
         "data": _rows_data(session, pixels, codes, confidence),
@@ -254,7 +259,9 @@ def _suggestions(session: Session, n: int) -> str:
     return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>'
 
 
-def _suspicious(session: Session) -> str:
+def _suspicious(session: Session, options: argparse.Namespace) -> str:
+    if not options.validate:
+        return '<p class="none">Not looked for (--no-validate).</p>'
     found = find_label_errors(session.classifier, index=session.ids)
     if not len(found):
         return '<p class="none">None: every label agrees with its neighbourhood.</p>'

@@ -46,7 +46,7 @@ class _Product:
         scale: NDArray[np.float64],
         dtype: Any,
     ) -> None:
-        self.s = s.astype(dtype)
+        self.s = _converted(s, dtype)
         self.linked = linked
         self.scale = scale.astype(dtype)[:, None]
         size = len(linked), int(group.max(initial=0)) + 1
@@ -117,13 +117,12 @@ class SparseRestriction:
         converged : bool
             Whether `tol` was reached.
         """
-        scale = np.abs(residual).max(axis=0, initial=0.0)
+        scale = np.maximum(residual.max(axis=0, initial=0.0), -residual.min(axis=0, initial=0.0))
         scale[scale == 0] = 1.0
+        rhs = np.empty(residual.shape, dtype=np.float32)
+        np.divide(residual, scale, out=rhs, casting="same_kind")
         x, n_iter, converged = block_cg(
-            lambda v: self._single(v, alpha),
-            (residual / scale).astype(np.float32),
-            tol=tol,
-            max_iter=max_iter,
+            lambda v: self._single(v, alpha), rhs, tol=tol, max_iter=max_iter
         )
         return x * scale, n_iter, converged
 
@@ -131,7 +130,8 @@ class SparseRestriction:
         self, rhs: NDArray[np.float64], x: NDArray[np.float64], alpha: float
     ) -> NDArray[np.float64]:
         """Return rhs - A_UU x in double precision."""
-        return rhs - self._double(x, alpha)
+        product = self._double(x, alpha)
+        return np.subtract(rhs, product, out=product)
 
     def log_error(
         self, residual: NDArray[np.float64], parts: NDArray[np.intp], alpha: float
@@ -164,7 +164,8 @@ class SparseRestriction:
             walked = np.logaddexp(
                 np.log(np.maximum(spread, 0.0)), self._log_norm_bound(rest, parts, alpha)
             )
-            return np.minimum(plain, walked + np.log(scale))
+            walked = walked + np.log(scale)
+        return np.minimum(plain, walked, out=plain)
 
     def _log_norm_bound(
         self, size: NDArray[np.float64], parts: NDArray[np.intp], alpha: float
@@ -174,11 +175,17 @@ class SparseRestriction:
         half = self.half_log_degrees[:, None]
         largest = np.maximum.reduceat(size, starts, axis=0)
         # Squares of residuals below 1e-162 would vanish: scale them first.
-        scaled = size / np.where(largest > 0, largest, 1.0)[parts]
+        work = size / of_rows(np.where(largest > 0, largest, 1.0), parts)
+        np.square(work, out=work)
         with np.errstate(divide="ignore"):
-            norm = np.log(largest) + 0.5 * np.log(np.add.reduceat(scaled**2, starts, axis=0))
-            walk = np.maximum.reduceat(np.log(size) - half, starts, axis=0)
-        return np.minimum(norm[parts], half + walk[parts]) - np.log1p(-alpha)
+            norm = np.log(largest) + 0.5 * np.log(np.add.reduceat(work, starts, axis=0))
+            np.log(size, out=work)
+        work -= half
+        walk = np.maximum.reduceat(work, starts, axis=0)
+        np.add(half, of_rows(walk, parts), out=work)
+        np.minimum(of_rows(norm, parts), work, out=work)
+        work -= np.log1p(-alpha)
+        return work
 
 
 class FactorRestriction:
@@ -243,6 +250,17 @@ def _log_of_nonnegative(x: NDArray[np.float64]) -> NDArray[np.float64]:
     np.maximum(x, 0.0, out=x)
     with np.errstate(divide="ignore"):
         return np.log(x, out=x)
+
+
+def of_rows(values: NDArray[np.float64], parts: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the values of each row's part; with a single part, one row that serves all."""
+    return values if len(values) == 1 else values[parts]
+
+
+def _converted(matrix: Any, dtype: Any) -> Any:
+    """Return a CSR matrix in another precision that shares its structure."""
+    data = matrix.data.astype(dtype, copy=False)
+    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def run_starts(numbers: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -21,6 +21,7 @@ from manifoldknn import cells
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.exceptions import ManifoldKNNWarning
 from manifoldknn.features import FeatureStep
+from manifoldknn.freed import return_freed_memory
 from manifoldknn.neighbors import check_metric
 from manifoldknn.options import as_options
 from manifoldknn.parameters import check_parameters
@@ -75,6 +76,7 @@ def stage(seconds: dict[str, float], name: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
     seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
+    return_freed_memory()
 
 
 @contextmanager
@@ -149,8 +151,10 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         step, X = FeatureStep.fit(table, used, scale=options.scale, insist=bool(options.features))
         notes.extend(f"left out {name!r}: {why}" for name, why in step.left_out)
     _check_features(X)
-    with timed_stages(seconds), noted(notes):
+    with timed_stages(seconds, after=return_freed_memory), noted(notes):
         classifier.fit(X, labels)
+    classifier._index.release()  # from here on nobody's neighbours are searched
+    return_freed_memory()
     return Session(table, ids, labels, step, classifier, seconds, notes)
 
 

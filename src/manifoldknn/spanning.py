@@ -58,6 +58,7 @@ def in_spanning_forest(
         (np.ones(len(short)), (low[short], high[short])), shape=(n_samples, n_samples)
     )
     _, part = csgraph.connected_components(links, directed=False)
+    del links
     left = (length > limit) & (part[low] != part[high])
     left[short] = True
     answer = np.zeros(len(low), dtype=bool)
@@ -78,6 +79,7 @@ def _forest(
     order = _stable_order(length)
     rank = np.empty(len(low))
     rank[order] = np.arange(1, len(low) + 1)
+    del order
     # The spanning tree of older versions of scipy reads 32-bit indices only.
     index = np.int32 if n_samples < 2**31 else np.int64
     graph = sparse.csr_array(

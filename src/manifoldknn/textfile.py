@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -21,13 +22,16 @@ from manifoldknn.tables import Column, Table, TableError, check_names
 
 __all__ = ["TextTable"]
 
-_CHUNK_ROWS = 8192
+_CHUNK_ROWS = 1024
 _LONGEST_CELL = 1 << 30
 _DELIMITERS = ",;\t|"
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 
 class TextTable(Table):
     """A delimited text file in UTF-8 with a header.
+
+    Where commas do not separate cells, numbers may have a decimal comma.
 
     Parameters
     ----------
@@ -84,10 +88,16 @@ class TextTable(Table):
         for record in self._rows():
             rows.append(record)
             if len(rows) == _CHUNK_ROWS:
-                yield _columns(rows, places)
+                yield self._columns(rows, places)
                 rows = []
         if rows:
-            yield _columns(rows, places)
+            yield self._columns(rows, places)
+
+    def _columns(self, rows: list[list[str]], places: list[int]) -> list[Column]:
+        columns = list(zip(*rows))
+        if self._delimiter == ",":
+            return [list(columns[place]) for place in places]
+        return [[_with_point(cell) for cell in columns[place]] for place in places]
 
     def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
         """Write every record as it stands, with cells appended."""
@@ -185,9 +195,9 @@ class _Remembering:
         return text
 
 
-def _columns(rows: list[list[str]], places: list[int]) -> list[Column]:
-    columns = list(zip(*rows))
-    return [list(columns[place]) for place in places]
+def _with_point(cell: str) -> str:
+    """Return a number with a decimal comma, such as 1,5, with a point; other cells as they are."""
+    return cell.replace(",", ".") if "," in cell and _DECIMAL_COMMA.fullmatch(cell) else cell
 
 
 def _cells(added: Mapping[str, NDArray[Any]], row: int) -> list[str]:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from manifoldknn.factor import FactorizedWalk
 from manifoldknn.graph import ConstrainedGraph
-from manifoldknn.nearest import NearestLabeled, heaviest_first, row_slices
+from manifoldknn.heaviest import Heaviest, Selection
+from manifoldknn.nearest import NearestLabeled, heaviest_first
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
 from manifoldknn.reduction import ReducedGraph
@@ -29,7 +30,8 @@ from manifoldknn.walk import (
 )
 
 _BLOCK = 32  # label columns at a time: two cache lines of single-precision numbers per row
-_BLOCK_ENTRIES = 1 << 21  # but not more than this in a block, where rows are many
+_MANY_ROWS = 1 << 16  # beyond, fewer, so that blocks do not outgrow what else is in memory
+_NARROWEST = 8
 _FACTOR_BLOCK = 512  # with a factorisation on one scale, where columns are cheap
 _FACTOR_ENTRIES = 1 << 23  # but not more than this in a block
 _ROUGH = 0.1  # accuracy of what only tells the scale of a row
@@ -155,9 +157,10 @@ def block_width(n_samples: int) -> int:
     Returns
     -------
     int
-        32, and fewer beyond 65,000 rows, so that blocks stay below 16 MB; at least 8.
+        32; beyond 65,000 rows fewer, down to 8 from 104,000 rows on. Between these, time
+        grows by a tenth, and memory falls to a half.
     """
-    return int(np.clip(_BLOCK_ENTRIES // n_samples, 8, _BLOCK))
+    return int(np.clip(_BLOCK * (_MANY_ROWS / n_samples) ** 3, _NARROWEST, _BLOCK))
 
 
 def nearest_labeled(
@@ -169,6 +172,7 @@ def nearest_labeled(
     tol: float,
     max_iter: int,
     n_jobs: int | None = None,
+    rows: NDArray[np.intp] | None = None,
 ) -> tuple[NearestLabeled, int, bool]:
     """Return the `n_kept` labelled samples with the largest w̄ for every row.
 
@@ -184,6 +188,8 @@ def nearest_labeled(
         How many to keep per row, at most ``len(labeled)``.
     n_jobs : int, optional
         Threads; all cores by default.
+    rows : ndarray of int, optional
+        The rows wanted, if not all: of others nothing is kept.
 
     Returns
     -------
@@ -203,13 +209,19 @@ def nearest_labeled(
     if n_kept < len(labeled):
         split = split_walk(normalized, labeled, alpha, n_kept, tol=tol, n_jobs=n_jobs)
         if split is not None:
-            return split, 1, True
+            return split if rows is None else split.rows(rows), 1, True
     ready = prepared_graph(normalized, labeled, alpha, n_columns=len(labeled))
+    del normalized
     if isinstance(ready, NormalizedGraph) and ready.factorize:
-        found = _at_once(graph, labeled, alpha, n_kept, tol, n_jobs)
+        found = _at_once(graph, labeled, alpha, n_kept, tol, n_jobs, rows)
         if found is not None:
             return found, 1, True
-    return _by_levels(ready, labeled, alpha, n_kept, tol, max_iter, n_jobs)
+    del graph  # all that counts is in what is ready
+    chosen, n_iter, converged = _by_levels(
+        ready, labeled, alpha, n_kept, tol, max_iter, n_jobs, rows
+    )
+    del ready  # sorting takes memory too
+    return heaviest_first(chosen.values, chosen.voters), n_iter, converged
 
 
 def _by_levels(
@@ -220,12 +232,14 @@ def _by_levels(
     tol: float,
     max_iter: int,
     n_jobs: int | None,
-) -> tuple[NearestLabeled, int, bool]:
+    rows: NDArray[np.intp] | None,
+) -> tuple[Selection, int, bool]:
     """Walk with the accuracy of every row assured, a few columns at a time."""
     n_labeled = len(labeled)
     blocks = [np.arange(n_labeled)]  # one factorisation serves all columns of a dense graph
     dense = isinstance(graph, NormalizedGraph) and not graph.is_sparse
-    width = block_width(graph.n_samples)
+    # Where few rows are kept, narrow blocks spare more memory than they cost time.
+    width = block_width(graph.n_samples * (1 if rows is None else 2))
     if not dense and n_labeled > width:
         # An even number of blocks, so that two threads end together.
         blocks = np.array_split(np.arange(n_labeled), 2 * -(-n_labeled // (2 * width)))
@@ -237,19 +251,18 @@ def _by_levels(
         reference = total.log_values.T[::-1] - np.log(n_labeled) + np.log1p(-_ROUGH)
         n_iter, converged = total.n_iter, total.converged
 
-    def solve(block: NDArray[np.intp]) -> tuple[_Selection, int, bool]:
+    def solve(block: NDArray[np.intp]) -> tuple[Selection, int, bool]:
         found = log_label_weights(
-            graph, labeled[block], alpha, tol=tol, max_iter=max_iter, reference=reference
+            graph, labeled[block], alpha, tol=tol, max_iter=max_iter, reference=reference, rows=rows
         )
-        return _Selection.of(found.log_values, block, n_kept), found.n_iter, found.converged
+        return Selection.of(found.log_values, block, n_kept), found.n_iter, found.converged
 
-    heaviest = _Heaviest(n_kept)
+    heaviest = Heaviest(n_kept, len(labeled))
     results = in_threads(solve, blocks, n_jobs)
     for selection, iterations, success in countdown(results, len(blocks), "blocks of labels"):
         n_iter, converged = n_iter + iterations, converged and success
         heaviest.add(selection)
-    chosen = heaviest.chosen()
-    return heaviest_first(chosen.values, chosen.voters), n_iter, converged
+    return heaviest.chosen(), n_iter, converged
 
 
 def _at_once(
@@ -259,6 +272,7 @@ def _at_once(
     n_kept: int,
     tol: float,
     n_jobs: int | None,
+    rows: NDArray[np.intp] | None,
 ) -> NearestLabeled | None:
     """Walk in single precision on one scale; None if some weights do not fit it."""
     if tol < _SINGLE_TOL or np.ptp(graph.log_degrees()) >= _SINGLE_LOG_RANGE:
@@ -268,13 +282,16 @@ def _at_once(
     width = int(np.clip(_FACTOR_ENTRIES // graph.n_samples, _BLOCK, _FACTOR_BLOCK))
     blocks = np.array_split(np.arange(len(labeled)), -(-len(labeled) // width))
 
-    least = np.zeros((graph.n_samples, 1), dtype=dtype)  # weights below it are out of the race
+    n_rows = graph.n_samples if rows is None else len(rows)
+    least = np.zeros((n_rows, 1), dtype=dtype)  # weights below it are out of the race
 
-    def solve(block: NDArray[np.intp]) -> _Selection:
+    def solve(block: NDArray[np.intp]) -> Selection:
         weights = walk.weights(labeled[block])
-        return _Selection.of(weights, block, n_kept, least)
+        if rows is not None:
+            weights = weights[rows]
+        return Selection.of(weights, block, n_kept, least)
 
-    heaviest = _Heaviest(n_kept)
+    heaviest = Heaviest(n_kept, len(labeled))
     results = in_threads(solve, blocks, n_jobs)
     for selection in countdown(results, len(blocks), "blocks of labels"):
         heaviest.add(selection)
@@ -288,97 +305,8 @@ def _at_once(
     lost = ~(logs.max(axis=1) >= smallest)
     if np.isnan(logs).any() or np.isposinf(logs).any():
         return None
-    if lost.any() and (lost & graph.reached(labeled)).any():
-        return None
-    return heaviest_first(logs, chosen.voters)
-
-
-@dataclass(frozen=True)
-class _Selection:
-    """The heaviest voters of every row so far, in no order; -inf where there are fewer."""
-
-    values: NDArray[Any]
-    voters: NDArray[np.int32]
-
-    @classmethod
-    def of(
-        cls,
-        values: NDArray[Any],
-        block: NDArray[np.intp],
-        n_kept: int,
-        least: NDArray[Any] | None = None,
-    ) -> _Selection:
-        """Select among the columns of one block, of which only those above `least` matter."""
-        numbers = block.astype(np.int32)
-        if values.shape[1] <= n_kept:
-            return cls(values, np.broadcast_to(numbers, values.shape))
-        if least is not None and least.any():
-            # Few are left, and looking at all is much cheaper than sorting all.
-            row, column = np.nonzero(values > least)
-            value = values[row, column]
-            order = np.lexsort((-value, row))
-            row, column, value = row[order], column[order], value[order]
-            rank = np.arange(len(row)) - np.searchsorted(row, row)
-            top = rank < n_kept
-            shape = (len(values), int(rank[top].max(initial=0)) + 1)
-            out = cls(np.full(shape, -np.inf, dtype=values.dtype), np.zeros(shape, dtype=np.int32))
-            out.values[row[top], rank[top]] = value[top]
-            out.voters[row[top], rank[top]] = numbers[column[top]]
-            return out
-        heaviest = np.argpartition(values, -n_kept, axis=1)[:, -n_kept:]
-        return cls(np.take_along_axis(values, heaviest, axis=1), numbers[heaviest])
-
-
-class _Heaviest:
-    """A running selection of the heaviest voters of every row.
-
-    Selections are put aside until there are as many columns as are kept: looking for the
-    heaviest costs about the same for few new columns as for many.
-    """
-
-    def __init__(self, n_kept: int) -> None:
-        self._n_kept = n_kept
-        self._aside: list[_Selection] = []
-        self._new = 0
-        self._full = False
-
-    def add(self, selection: _Selection) -> None:
-        """Take another selection into account."""
-        self._aside.append(selection)
-        self._new += selection.values.shape[1]
-        if self._new >= self._n_kept:
-            self._merge()
-
-    def least(self) -> NDArray[Any] | None:
-        """Return the smallest value kept of every row, if as many as wanted are kept."""
-        if not self._full:
+    if lost.any():
+        reached = graph.reached(labeled)
+        if (lost & (reached if rows is None else reached[rows])).any():
             return None
-        smallest: NDArray[Any] = self._aside[0].values.min(axis=1)
-        return smallest
-
-    def chosen(self) -> _Selection:
-        """Return the heaviest of all."""
-        self._merge()
-        return self._aside[0]
-
-    def _merge(self) -> None:
-        self._new = 0
-        if len(self._aside) == 1:
-            self._full = self._aside[0].values.shape[1] == self._n_kept
-            return
-        first, n_kept = self._aside[0].values, self._n_kept
-        width = min(n_kept, sum(one.values.shape[1] for one in self._aside))
-        shape = len(first), width
-        values, voters = first, self._aside[0].voters
-        if first.shape != shape or not voters.flags.writeable:
-            values, voters = np.empty(shape, first.dtype), np.empty(shape, np.int32)
-        for rows in row_slices(len(first)):
-            candidates = np.hstack([one.values[rows] for one in self._aside])
-            numbers = np.hstack([one.voters[rows] for one in self._aside])
-            if width < candidates.shape[1]:
-                heaviest = np.argpartition(candidates, -width, axis=1)[:, -width:]
-                candidates = np.take_along_axis(candidates, heaviest, axis=1)
-                numbers = np.take_along_axis(numbers, heaviest, axis=1)
-            values[rows], voters[rows] = candidates, numbers
-        self._aside = [_Selection(values, voters)]
-        self._full = width == n_kept
+    return heaviest_first(logs, chosen.voters)

@@ -168,6 +168,7 @@ def log_label_weights(
     tol: float,
     max_iter: int,
     reference: NDArray[np.float64] | None = None,
+    rows: NDArray[np.intp] | None = None,
 ) -> Solution:
     """Return log w̄ between every sample and some labelled ones.
 
@@ -182,6 +183,8 @@ def log_label_weights(
     reference : ndarray of shape (2, n_samples), optional
         Logarithms of values that x_ij √d_j and x_ij / √d_j are known to have for some
         *other* labelled j; errors small against them do no harm.
+    rows : ndarray of int, optional
+        The samples wanted, if not all.
 
     Returns
     -------
@@ -197,10 +200,11 @@ def log_label_weights(
         views=np.stack([half, -half]),  # P_TRW,ij and P_TRW,ji, up to a factor of the row
     )
     found = solve_columns(
-        graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, reference=reference
+        graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, reference=reference, rows=rows
     )
+    of_rows = degrees if rows is None else degrees[rows]
     for column, j in enumerate(labeled):
-        difference = 0.5 * (degrees - degrees[j])
+        difference = 0.5 * (of_rows - degrees[j])
         cosh = np.logaddexp(difference, -difference) - np.log(2.0)
         found.log_values[:, column] += cosh
     return found

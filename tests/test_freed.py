@@ -1,0 +1,25 @@
+import ctypes
+
+from manifoldknn import freed
+
+
+def test_without_such_a_c_library_nothing_happens(monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    freed.return_freed_memory()
+    freed.return_large_arrays_at_once()
+
+
+def test_the_c_library_is_asked(monkeypatch):
+    asked = []
+
+    class Library:
+        def malloc_trim(self, pad):
+            asked.append(("trim", pad.value))
+
+        def mallopt(self, option, value):
+            asked.append((option, value))
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: Library())
+    freed.return_freed_memory()
+    freed.return_large_arrays_at_once()
+    assert asked == [("trim", 0), (-3, 1 << 20), (-8, 1)]
