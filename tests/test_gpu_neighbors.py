@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 
 def among(X, k, metric="euclidean", device=CPU):
     rows = DeviceRows(X, metric, device)
-    near, away = exact_neighbors(rows, rows.exact, k, first=0)
+    near, away = exact_neighbors(rows, rows.exact, k, itself=torch.arange(len(X), device=device))
     return near.cpu().numpy(), away.cpu().numpy()
 
 

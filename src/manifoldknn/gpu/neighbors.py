@@ -29,9 +29,7 @@ _MOST_DOUBTFUL = 0.2  # share of a tile's rows beyond which better products are 
 _MEASURED_PAIRS = 1 << 24
 
 
-def exact_neighbors(
-    rows: DeviceRows, Q: Any, count: int, *, first: int | None = None
-) -> tuple[Any, Any]:
+def exact_neighbors(rows: DeviceRows, Q: Any, count: int, *, itself: Any = None) -> tuple[Any, Any]:
     """Return the nearest samples of some rows, by distance and then index.
 
     Parameters
@@ -42,8 +40,8 @@ def exact_neighbors(
         Rows in the form of ``rows.exact``.
     count : int
         How many neighbours; at most the number of samples, itself not counted.
-    first : int, optional
-        If Q are samples: the number of the first. They are not their own neighbours.
+    itself : torch.Tensor of shape (n_queries,), optional
+        If Q are samples: their numbers. They are not their own neighbours.
 
     Returns
     -------
@@ -65,20 +63,18 @@ def exact_neighbors(
     level = {"precision": "high" if rows.device.type == "cuda" else "highest"}
 
     def fill(part: slice) -> None:
-        itself = None
-        if first is not None:
-            itself = torch.arange(first + part.start, first + part.stop, device=rows.wide)
-        found, lengths, doubtful = _certified(rows, Q[part], count, itself, level["precision"])
+        here = None if itself is None else itself[part]
+        found, lengths, doubtful = _certified(rows, Q[part], count, here, level["precision"])
         again = torch.nonzero(doubtful).flatten()
         if level["precision"] == "high" and len(again):
             if len(again) > _MOST_DOUBTFUL * len(doubtful):
                 level["precision"] = "highest"
-            own = None if itself is None else itself[again]
+            own = None if here is None else here[again]
             better = _certified(rows, Q[part][again], count, own, "highest")
             found[again], lengths[again] = better[0], better[1]
             again = again[better[2]]
         if len(again):
-            own = None if itself is None else itself[again]
+            own = None if here is None else here[again]
             limits = lengths[again, -1]
             better = _among_all(rows, Q[part][again], count, own, limits)
             found[again], lengths[again] = better
