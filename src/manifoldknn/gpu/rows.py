@@ -57,7 +57,9 @@ class DeviceRows:
     Attributes
     ----------
     exact : torch.Tensor of shape (n_samples, n_features)
-        The rows, to measure.
+        The rows, to measure; the very X if that is a tensor there.
+    dtype : torch.dtype
+        Of X.
     products : torch.Tensor of shape (n_samples, n_features), float32
         The rows moved to the origin and scaled by a power of two.
     norms : torch.Tensor of shape (n_samples,), float32
@@ -71,7 +73,9 @@ class DeviceRows:
 
         self.device, self.wide = device, doubles(device)
         self.metric = "cosine" if metric == "cosine" else "euclidean"
-        self.exact = self._measurable(moved(X, self.wide))
+        X = moved(X, self.wide)
+        self.dtype = X.dtype
+        self.exact = self._measurable(X)
         self._upright = _is_zero(self.exact) if self.metric == "cosine" else None
         self._center = torch.zeros(self.exact.shape[1], dtype=torch.float64, device=self.wide)
         if self.metric == "euclidean":
@@ -97,11 +101,11 @@ class DeviceRows:
         if self.metric != "cosine":
             return rows
         lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
-        return (rows / torch.where(lengths > 0, lengths, 1.0)).to(rows.dtype)
+        return rows / torch.where(lengths > 0, lengths, 1.0)
 
     def new(self, Q: Any) -> Any:
         """Return new rows in the form that `exact` has."""
-        return self._measurable(moved(Q, self.wide, self.exact.dtype))
+        return self._measurable(moved(Q, self.wide, self.dtype))
 
     def prepared(self, rows: Any) -> tuple[Any, Any]:
         """Return measurable rows as products want them, and their squared lengths.
