@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ _NAME = re.compile(r"auto|cpu|cuda(:\d+)?|mps|torch:cpu")
 _SHARE_OF_FREE = 0.25  # of the device's free memory, for one tile and what is made of it
 _HOST_BYTES = 1 << 28
 _LEAST_ROWS = 16
-_Answer = TypeVar("_Answer")
 
 
 def is_tensor(value: Any) -> bool:
@@ -65,6 +64,28 @@ def as_numpy(value: Any) -> Any:
     if str(value.dtype) in ("torch.bfloat16",) or "float8" in str(value.dtype):
         value = value.float()
     return value.resolve_conj().resolve_neg().numpy()
+
+
+def chosen_rows(X: Any, mask: NDArray[np.bool_]) -> Any:
+    """Return some rows of samples, of a tensor as an array.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or torch.Tensor
+        The samples.
+    mask : ndarray of bool
+        Which of them.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        Those rows.
+    """
+    if not is_tensor(X):
+        return X[mask]
+    import torch
+
+    return as_numpy(X[torch.as_tensor(np.flatnonzero(mask), device=X.device)])
 
 
 def check_device(device: Any) -> None:
