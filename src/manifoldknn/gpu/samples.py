@@ -33,8 +33,8 @@ def check_tensor(estimator: Any, X: Any, y: Any) -> Any:
     X = _matrix(estimator, X)
     if X.shape[0] < 2:
         raise ValueError(
-            f"Found array with {X.shape[0]} sample(s) (shape={tuple(X.shape)}) while a minimum of 2 "
-            f"is required by {type(estimator).__name__}."
+            f"Found array with {X.shape[0]} sample(s) (shape={tuple(X.shape)}) while a "
+            f"minimum of 2 is required by {type(estimator).__name__}."
         )
     check_same_length(estimator, X.shape[0], y)
     X = _as_float(X)
