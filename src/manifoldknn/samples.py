@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 # Squared distances must stay inside float64.
-_LARGEST = 1e100
+LARGEST = 1e100
 _SMALLEST = 1e-100
 # Every value of these fits float32 exactly: half the memory of float64.
 _SMALL_TYPES = frozenset({"float16", "bool", "int8", "uint8", "int16", "uint16"})
@@ -89,7 +89,7 @@ def check_new_samples(estimator: Any, X: Any, fitted: Any) -> Any:
         X = X.toarray()
     values = X.data if sparse.issparse(X) else X
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if largest > min(_LARGEST, float(np.finfo(fitted.dtype).max)):
+    if largest > min(LARGEST, float(np.finfo(fitted.dtype).max)):
         raise ValueError("X has values too large to measure distances with: rescale the features.")
     return X.astype(fitted.dtype, copy=False)
 
@@ -149,7 +149,7 @@ def check_range(high: Any, low: Any) -> None:
         raise ValueError(
             "All rows of X are identical, so nothing tells the classes apart: check how X was made."
         )
-    if float(max(np.abs(high).max(), np.abs(low).max())) > _LARGEST or spread < _SMALLEST:
+    if float(max(np.abs(high).max(), np.abs(low).max())) > LARGEST or spread < _SMALLEST:
         raise ValueError(
             "X has values too large or too close together to measure distances with: rescale the "
             "features, for example to [0, 1] with MinMaxScaler."

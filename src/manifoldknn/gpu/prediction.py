@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from manifoldknn.gpu.index import TorchIndex
 from manifoldknn.gpu.rows import DeviceRows
-from manifoldknn.gpu.samples import check_finite
+from manifoldknn.gpu.samples import check_finite, check_size
 from manifoldknn.gpu.simplex import torch_simplex_weights
 from manifoldknn.gpu.tensors import is_out_of_memory, is_tensor, moved, release, tile_rows, to_host
 from manifoldknn.voters import NearestLabeled
@@ -138,6 +138,7 @@ def device_votes(
             new = rows.new(X[part])
             if not is_tensor(X):
                 check_finite(new)
+                check_size(new)
             near, _ = index.device_query(new, n_neighbors)
             z = torch_simplex_weights(new, rows.exact, near)
             sums, log_scale = known.combined(z, near)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldknn.samples import check_range, check_same_length
+from manifoldknn.samples import LARGEST, check_range, check_same_length
 
-__all__ = ["check_finite", "check_new_tensor", "check_tensor"]
+__all__ = ["check_finite", "check_new_tensor", "check_size", "check_tensor"]
 
 _SMALL = frozenset({"bool", "uint8", "int8", "int16", "uint16", "float16", "bfloat16"})
 
@@ -80,8 +80,7 @@ def check_new_tensor(estimator: Any, X: Any, template: Any) -> Any:
     X = _as_float(X)
     check_finite(X)
     X = X.to(torch.float32 if template.dtype == np.float32 else torch.float64)
-    if not bool(torch.isfinite(X).all()) or float(X.abs().max()) > 1e100:
-        raise ValueError("X has values too large to measure distances with: rescale the features.")
+    check_size(X)
     return X
 
 
@@ -106,6 +105,12 @@ def _as_float(X: Any) -> Any:
         return X
     small = str(X.dtype).removeprefix("torch.") in _SMALL or "float8" in str(X.dtype)
     return X.to(torch.float32 if small else torch.float64)
+
+
+def check_size(X: Any) -> None:
+    """Raise ValueError if some value is too large for squares, or was for its dtype."""
+    if not float(X.abs().amax()) <= LARGEST:
+        raise ValueError("X has values too large to measure distances with: rescale the features.")
 
 
 def check_finite(X: Any) -> None:

@@ -52,13 +52,33 @@ def torch_simplex_weights(points: Any, samples: Any, near: Any) -> Any:
         gram, order = _sorted_gram(points[part], samples, near[part])
         weights[part] = weights[part].scatter(1, order, _active_set(gram, 10 * k + 50).T)
 
-    bytes_per_row = 8 * (3 * k * points.shape[1] + 8 * k * k)
-    with_tiles(fill, m, tile_rows(points.device, bytes_per_row, _TILE_BYTES), points.device)
+    # As many rows at a time as possible: an iteration costs the same for few.
+    step = tile_rows(points.device, 80 * k * k, _TILE_BYTES)
+    with_tiles(fill, m, step, points.device)
     return weights
 
 
 def _sorted_gram(points: Any, samples: Any, near: Any) -> tuple[Any, Any]:
     """Gram matrices (k, k, m) of the differences, nearest first, and the (m, k) order taken."""
+    import torch
+
+    m, k = near.shape
+    gram = torch.empty((m, k, k), dtype=torch.float64, device=points.device)
+    lengths = torch.empty((m, k), dtype=torch.float64, device=points.device)
+
+    def fill(part: slice) -> None:
+        gram[part], lengths[part] = _gram(points[part], samples, near[part])
+
+    step = tile_rows(points.device, 24 * k * points.shape[1], _TILE_BYTES)
+    with_tiles(fill, m, step, points.device)
+    order = torch.argsort(lengths, dim=1, stable=True)
+    rows = torch.arange(m, device=gram.device)[:, None, None]
+    gram = gram[rows, order[:, :, None], order[:, None, :]]
+    return gram.permute(1, 2, 0).contiguous(), order
+
+
+def _gram(points: Any, samples: Any, near: Any) -> tuple[Any, Any]:
+    """Gram matrices (m, k, k) of the scaled differences, and squared lengths, -1 for a match."""
     import torch
 
     differences = samples[near].double() - points[:, None, :]
@@ -67,11 +87,7 @@ def _sorted_gram(points: Any, samples: Any, near: Any) -> tuple[Any, Any]:
     exponents = torch.frexp(sizes.amax(dim=1))[1].clamp(-1000, 1000)
     differences *= torch.ldexp(torch.ones_like(sizes[:, 0]), -exponents)[:, None, None]
     gram = differences @ differences.transpose(1, 2)
-    lengths = torch.where(sizes > 0, gram.diagonal(dim1=1, dim2=2), -1.0)
-    order = torch.argsort(lengths, dim=1, stable=True)
-    rows = torch.arange(len(gram), device=gram.device)[:, None, None]
-    gram = gram[rows, order[:, :, None], order[:, None, :]]
-    return gram.permute(1, 2, 0).contiguous(), order
+    return gram, torch.where(sizes > 0, gram.diagonal(dim1=1, dim2=2), -1.0)
 
 
 def _active_set(gram: Any, max_iter: int) -> Any:
