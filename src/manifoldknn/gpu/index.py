@@ -102,7 +102,7 @@ class TorchIndex(NeighborIndex):
         return self._device_rows is not None
 
     @property
-    def X(self) -> NDArray[Any]:  # type: ignore[override]
+    def X(self) -> NDArray[Any]:
         """The samples, on the CPU: copied there when first asked for."""
         if self._host is None:
             self._host = to_host(self._samples)
@@ -122,7 +122,7 @@ class TorchIndex(NeighborIndex):
         return none
 
     @property
-    def is_exact(self) -> bool:
+    def is_exact(self) -> bool:  # type: ignore[override]
         """Whether every pair counts."""
         return self._ready() and self._cells is None
 

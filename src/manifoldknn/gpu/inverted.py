@@ -90,9 +90,8 @@ class InvertedCells:
         for n_probes in [*dict.fromkeys(tries), self.n_cells]:
             self.n_probes = n_probes
             self._link(beside)
-            self.recall = share_found(
-                self._truth, self.search(asked, self._truth.shape[1], n_homes=1)[0]
-            )
+            found = self.search(asked, self._truth.shape[1], n_homes=1, everywhere=False)[0]
+            self.recall = share_found(self._truth, found)
             if self.recall >= RECALL:
                 break
         self._link(self._products)
@@ -153,7 +152,13 @@ class InvertedCells:
         logger.info("recall %.3f", self.recall)
 
     def search(
-        self, Q: Any, count: int, *, itself: bool = False, n_homes: int = _HOMES
+        self,
+        Q: Any,
+        count: int,
+        *,
+        itself: bool = False,
+        n_homes: int = _HOMES,
+        everywhere: bool = True,
     ) -> tuple[Any, Any]:
         """Return the nearest samples of some rows, as far as they were found.
 
@@ -167,6 +172,8 @@ class InvertedCells:
             Whether Q are the samples, which are not their own neighbours.
         n_homes : int, default=3
             Nearest cells whose links a new row follows; samples have one home.
+        everywhere : bool, default=True
+            Whether to look at all samples where the cells have too few.
 
         Returns
         -------
@@ -195,7 +202,7 @@ class InvertedCells:
 
         with_tiles(settle, len(Q), tile_rows(rows.wide, 80 * width, 1 << 30), rows.wide)
         short = torch.nonzero(torch.isinf(away[:, -1])).flatten()
-        if len(short):  # cells too small: look everywhere
+        if everywhere and len(short):
             exact = exact_neighbors(rows, Q[short], count, itself=short if whole else None)
             near[short], away[short] = exact[0].to(near.dtype), exact[1]
         return near, away

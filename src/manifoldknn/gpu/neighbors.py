@@ -76,8 +76,7 @@ def exact_neighbors(rows: DeviceRows, Q: Any, count: int, *, itself: Any = None)
         if len(again):
             own = None if here is None else here[again]
             limits = lengths[again, -1]
-            better = _among_all(rows, Q[part][again], count, own, limits)
-            found[again], lengths[again] = better
+            found[again], lengths[again] = _among_all(rows, Q[part][again], count, own, limits)
         near[part], away[part] = found, lengths
 
     columns = min(len(rows), _MOST_COLUMNS)

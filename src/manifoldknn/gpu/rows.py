@@ -76,7 +76,7 @@ class DeviceRows:
         X = moved(X, self.wide)
         self.dtype = X.dtype
         self.exact = self._measurable(X)
-        self._upright = _is_zero(self.exact) if self.metric == "cosine" else None
+        self._upright: Any = _is_zero(self.exact) if self.metric == "cosine" else None
         self._center = torch.zeros(self.exact.shape[1], dtype=torch.float64, device=self.wide)
         if self.metric == "euclidean":
             self._center = self.exact.mean(dim=0, dtype=torch.float64)
