@@ -40,7 +40,10 @@ def test_the_same_walk_as_on_the_cpu(problem, graph, sigma, alpha, by_class, wid
         found = torch_label_walk(ours, labeled, y[labeled], by_class=by_class, **options)
     finally:
         walk_module._WIDEST = usual
-    expected = label_walk(theirs, labeled, y[labeled], by_class=by_class, **options)
+    check_same(found, label_walk(theirs, labeled, y[labeled], by_class=by_class, **options))
+
+
+def check_same(found, expected):
     assert found.converged
     for name in ("n_voting", "by_class"):
         assert getattr(found, name) == getattr(expected, name)
@@ -81,7 +84,7 @@ def test_weights_are_those_of_the_inverse():
 def test_only_the_heaviest_are_kept_and_ties_go_by_position(monkeypatch):
     ours, _, labeled, codes = small_problem()
     whole = torch_label_walk(ours, labeled, codes, **OPTIONS)
-    monkeypatch.setattr(walk_module, "kept_per_row", lambda *sizes: 7)
+    monkeypatch.setattr(walk_module, "kept_per_row", lambda *_: 7)
     monkeypatch.setattr(walk_module, "_WIDEST", 4)
     monkeypatch.setattr(walk_module, "_SORTED_AT_ONCE", 100)
     few = torch_label_walk(ours, labeled, codes, **OPTIONS)
@@ -123,7 +126,7 @@ def test_running_out_of_memory_halves_the_block(monkeypatch):
     assert max(widths[3:]) == 8
     np.testing.assert_allclose(full_weights(found, 30), full_weights(expected, 30), atol=1e-6)
 
-    def hopeless(graph, columns, **options):
+    def hopeless(*_, **__):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(walk_module, "solve_on_device", hopeless)
@@ -133,10 +136,10 @@ def test_running_out_of_memory_halves_the_block(monkeypatch):
 
 def test_blocks_follow_the_free_memory(monkeypatch):
     device = torch.device("cpu")
-    monkeypatch.setattr(walk_module, "free_bytes", lambda device: 140e9)
+    monkeypatch.setattr(walk_module, "free_bytes", lambda _: 140e9)
     assert block_width(70_000, device) == 128
     assert block_width(10**7, device) == 26
-    monkeypatch.setattr(walk_module, "free_bytes", lambda device: 16e9)
+    monkeypatch.setattr(walk_module, "free_bytes", lambda _: 16e9)
     assert block_width(10**7, device) == 7
     assert block_width(10**9, device) == 1
 

@@ -17,6 +17,7 @@ from scipy import sparse
 from manifoldknn.gpu.edges import Pairs, pruned_pairs, union_pairs
 from manifoldknn.gpu.segments import Runs
 from manifoldknn.gpu.tensors import doubles
+from manifoldknn.gpu.transfer import to_numpy
 from manifoldknn.gpu.tree import tree_pairs
 from manifoldknn.graph import FARTHEST, SIGMA_FACTOR, SIGMA_NEIGHBOR, ConstrainedGraph
 from manifoldknn.spanning import Edges
@@ -89,17 +90,17 @@ class TorchGraph:
 
     def edges_to_numpy(self) -> Edges:
         """Return what `selected_edges` returns."""
-        low, high = (end.cpu().numpy().astype(np.intp) for end in (self.pairs.low, self.pairs.high))
-        return low, high, self.pairs.length.double().cpu().numpy()
+        low, high = (to_numpy(end.long()) for end in (self.pairs.low, self.pairs.high))
+        return low, high, to_numpy(self.pairs.length.double())
 
     def graph_to_numpy(self) -> ConstrainedGraph:
         """Return what `build_graph` returns."""
         n = self.n_samples
         matrix = sparse.csr_array(
             (
-                self.log_weights.cpu().numpy(),
-                self.columns.cpu().numpy(),
-                self.offsets.cpu().numpy(),
+                to_numpy(self.log_weights),
+                to_numpy(self.columns),
+                to_numpy(self.offsets),
             ),
             shape=(n, n),
         )

@@ -18,6 +18,7 @@ from manifoldknn.gpu.graph import TorchGraph
 from manifoldknn.gpu.normalized import NormalizedTorchGraph
 from manifoldknn.gpu.peeling import TorchSolution, solve_on_device
 from manifoldknn.gpu.tensors import free_bytes, is_out_of_memory, release
+from manifoldknn.gpu.transfer import to_numpy
 from manifoldknn.peeling import Columns
 from manifoldknn.progress import countdown
 from manifoldknn.voters import LabelWalk, NearestLabeled, kept_per_row
@@ -265,9 +266,7 @@ class _Heaviest:
         scale = self.values[:, 0].clone()
         self.values -= torch.where(torch.isneginf(scale), 0.0, scale)[:, None]
         self.values.exp_()
-        return NearestLabeled(
-            self.values.cpu().numpy(), self.voters.cpu().numpy(), scale.cpu().numpy()
-        )
+        return NearestLabeled(to_numpy(self.values), to_numpy(self.voters), to_numpy(scale))
 
 
 def _top(
