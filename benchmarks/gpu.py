@@ -31,7 +31,7 @@ from manifoldknn.progress import timed_stages
 
 RESULTS = Path(__file__).with_name("results")
 N_CLASSES, PER_CLASS = 10, 10
-LATENT, WAVES, NOISE = 4, 48, 0.02
+LATENT, WAVES, NOISE = 4, 6, 0.05
 CHECKED = 1000  # rows whose neighbours are searched exactly, for the recall
 WANTED = {  # seconds, and gigabytes on the GPU
     "mnist, X on the GPU": (0.8, None),
@@ -47,16 +47,15 @@ def curved(n, d, device, seed=0):
     draw = torch.Generator(device=device).manual_seed(seed)
     options = {"generator": draw, "device": device}
     truth = torch.randint(N_CLASSES, (n,), **options)
+    out = torch.randn((WAVES, d), **options) / WAVES**0.5  # all in one subspace, so they meet
     X = torch.empty((n, d), device=device)
     for c in range(N_CLASSES):
         rows = torch.nonzero(truth == c).flatten()
         waves = torch.randn((LATENT, WAVES), **options)
         phase = 2 * torch.pi * torch.rand(WAVES, **options)
-        out = torch.randn((WAVES, d), **options) / WAVES**0.5
-        shift = 0.7 * torch.randn(d, **options)
         for part in rows.split(1 << 20):
             u = torch.rand((len(part), LATENT), **options)
-            X[part] = torch.cos(u @ waves + phase) @ out + shift
+            X[part] = torch.cos(u @ waves + phase) @ out
             X[part] += NOISE * torch.randn((len(part), d), **options)
     low, high = X.amin(), X.amax()
     return X.sub_(low).div_(high - low), truth.cpu().numpy()

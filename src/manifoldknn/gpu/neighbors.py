@@ -131,7 +131,8 @@ def _candidates(rows: DeviceRows, products: Any, width: int) -> tuple[Any, Any]:
     """Return the `width` samples with the smallest ‖x‖² - 2xq, in no order."""
     import torch
 
-    values = columns = None
+    values: Any = None
+    columns: Any = None
     for start in range(0, len(rows), _MOST_COLUMNS):
         part = slice(start, start + _MOST_COLUMNS)
         scores = torch.addmm(rows.norms[part], products, rows.products[part].T, alpha=-2)
