@@ -7,7 +7,7 @@ logarithms in double precision, must-links as class numbers.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,8 +89,13 @@ class TorchGraph:
 
     def to(self, device: torch.device) -> TorchGraph:
         """Return the same graph on another device."""
-        moved = (part.to(device) for part in (self.offsets, self.columns, self.log_weights))
-        return TorchGraph(*moved, self.must_link, self.pairs.to(device), self.sigma)
+        return replace(
+            self,
+            offsets=self.offsets.to(device),
+            columns=self.columns.to(device),
+            log_weights=self.log_weights.to(device),
+            pairs=self.pairs.to(device),
+        )
 
     def to_numpy(self) -> tuple[Edges, ConstrainedGraph]:
         """Return what `selected_edges` and `build_graph` return."""
