@@ -9,6 +9,7 @@ from manifoldknn.neighbors import ExactIndex, Neighbors
 from strategies import problems
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
+from manifoldknn.gpu import graph as graph_module  # noqa: E402
 from manifoldknn.gpu.graph import torch_graph, torch_sigma  # noqa: E402
 
 SETTINGS = {"tree_depth": 2, "theta": 0.1, "metric": "euclidean"}
@@ -88,6 +89,36 @@ def test_sigma_in_every_case(n, kind):
         distances[:] = 0.25 if kind == "flat" else 0.0
     expected = automatic_sigma(Neighbors(np.zeros((n, 8), dtype=int), distances))
     assert torch_sigma(torch.as_tensor(distances)) == expected
+
+
+def test_running_out_of_memory_builds_it_on_the_cpu(monkeypatch):
+    """A pretended device, "meta", on which nothing can be computed."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.full(30, -1)
+    y[:4] = [0, 0, 1, 1]
+    build, where = graph_module._built, []
+
+    def small(indices, *others):
+        where.append(indices.device.type)
+        if len(where) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return build(indices, *others)
+
+    monkeypatch.setattr(graph_module, "_built", small)
+    monkeypatch.setattr(graph_module, "doubles", lambda _: torch.device("meta"))
+    ours, theirs, *_ = both_graphs(X, y, "pruned", 5, 0.6, **SETTINGS)
+    assert where == ["meta", "cpu"]
+    assert ours.device.type == "meta"
+    assert len(ours.columns) == theirs.log_weights.nnz
+
+
+def test_other_errors_are_not_taken_for_it(monkeypatch):
+    def broken(*_):
+        raise RuntimeError("illegal memory access")
+
+    monkeypatch.setattr(graph_module, "_built", broken)
+    with pytest.raises(RuntimeError, match="illegal"):
+        both_graphs(np.eye(4), np.array([0, 1, -1, -1]), "pruned", 2, 1.0, **SETTINGS)
 
 
 def test_the_full_graph_is_refused():

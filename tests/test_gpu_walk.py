@@ -130,7 +130,18 @@ def test_running_out_of_memory_halves_the_block(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(walk_module, "solve_on_device", hopeless)
-    with pytest.raises(torch.OutOfMemoryError):
+    on_cpu = torch_label_walk(ours, labeled, codes, **OPTIONS)
+    np.testing.assert_allclose(full_weights(on_cpu, 30), full_weights(expected, 30), atol=1e-6)
+
+
+def test_other_errors_are_not_taken_for_it(monkeypatch):
+    ours, _, labeled, codes = small_problem()
+
+    def broken(*_, **__):
+        raise RuntimeError("illegal memory access")
+
+    monkeypatch.setattr(walk_module, "solve_on_device", broken)
+    with pytest.raises(RuntimeError, match="illegal"):
         torch_label_walk(ours, labeled, codes, **OPTIONS)
 
 

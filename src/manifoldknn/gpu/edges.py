@@ -39,6 +39,10 @@ class Pairs:
         """Return some of the edges, by mask or places."""
         return Pairs(self.low[which], self.high[which], self.length[which])
 
+    def to(self, device: torch.device) -> Pairs:
+        """Return the same edges on another device."""
+        return Pairs(self.low.to(device), self.high.to(device), self.length.to(device))
+
 
 def union_pairs(indices: torch.Tensor, distances: torch.Tensor) -> Pairs:
     """Return the pairs of which one is among the other's neighbours.

@@ -6,7 +6,8 @@ logarithms in double precision, must-links as class numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from scipy import sparse
 
 from manifoldknn.gpu.edges import Pairs, pruned_pairs, union_pairs
 from manifoldknn.gpu.segments import Runs
-from manifoldknn.gpu.tensors import doubles
+from manifoldknn.gpu.tensors import doubles, is_out_of_memory, release
 from manifoldknn.gpu.transfer import to_numpy
 from manifoldknn.gpu.tree import tree_pairs
 from manifoldknn.graph import FARTHEST, SIGMA_FACTOR, SIGMA_NEIGHBOR, ConstrainedGraph
 from manifoldknn.spanning import Edges
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,16 @@ class TorchGraph:
         degrees[at] = torch.logaddexp(degrees[at], links)
         return torch.where(torch.isneginf(degrees), 0.0, degrees)
 
+    def to(self, device: torch.device) -> TorchGraph:
+        """Return the same graph on another device."""
+        return replace(
+            self,
+            offsets=self.offsets.to(device),
+            columns=self.columns.to(device),
+            log_weights=self.log_weights.to(device),
+            pairs=self.pairs.to(device),
+        )
+
     def to_numpy(self) -> tuple[Edges, ConstrainedGraph]:
         """Return what `selected_edges` and `build_graph` return."""
         return self.edges_to_numpy(), self.graph_to_numpy()
@@ -143,7 +156,8 @@ def torch_graph(
 
     Notes
     -----
-    About 60 bytes per candidate neighbour while edges are chosen, 50 per edge after.
+    About 60 bytes per candidate neighbour while edges are chosen, 50 per edge after. Where
+    the device has no such room, the same steps run on the CPU.
     """
     if graph == "full":
         raise ValueError(
@@ -151,14 +165,44 @@ def torch_graph(
             "use graph='pruned' or 'union', or device='cpu'."
         )
     place = doubles(indices.device)
-    indices, distances, X = indices.to(place), distances.to(place), X.to(place)
+    settings = graph, graph_neighbors, sigma, tree_depth, theta, metric
+    try:
+        return _built(indices.to(place), distances.to(place), codes, X.to(place), *settings)
+    except RuntimeError as error:
+        if not is_out_of_memory(error) or place.type == "cpu":
+            raise
+    # Outside the handler, which would keep what has filled the memory.
+    logger.info("out of memory on %s: building the graph on the CPU", place)
+    release(place)
+    built = _built(indices.cpu(), distances.cpu(), codes, X.cpu(), *settings)
+    try:
+        return built.to(place)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+    return built
+
+
+def _built(
+    indices: torch.Tensor,
+    distances: torch.Tensor,
+    codes: NDArray[np.intp],
+    X: torch.Tensor,
+    graph: str,
+    graph_neighbors: int,
+    sigma: float | str,
+    tree_depth: int,
+    theta: float,
+    metric: Any,
+) -> TorchGraph:
+    """Build the graph where the neighbours are."""
     width = float(sigma) if sigma != "auto" else torch_sigma(distances)
     near = indices[:, :graph_neighbors]
     if graph == "union":
         pairs = union_pairs(near, distances[:, :graph_neighbors])
     else:
         pairs = pruned_pairs(indices, distances, graph_neighbors, X=X, metric=metric)
-    roots = torch.as_tensor(np.flatnonzero(codes >= 0), device=place)
+    roots = torch.as_tensor(np.flatnonzero(codes >= 0), device=indices.device)
     tree = tree_pairs(near, roots, tree_depth)
     offsets, columns, log_weights = _third_rule(pairs, codes, width, tree, theta)
     return TorchGraph(offsets, columns, log_weights, codes, pairs, width)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from manifoldknn.gpu.tensors import free_bytes, is_out_of_memory, release
 from manifoldknn.gpu.transfer import to_numpy
 from manifoldknn.peeling import Columns
 from manifoldknn.progress import countdown
-from manifoldknn.voters import LabelWalk, NearestLabeled, kept_per_row
+from manifoldknn.voters import LabelWalk, NearestLabeled, kept_per_row, label_walk
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +68,34 @@ def torch_label_walk(
     Notes
     -----
     Memory is O(n·(n_kept + block)). Two runs give the same numbers, bit for bit, if
-    blocks are the same; those are narrower where memory is short.
+    blocks are the same; those are narrower where memory is short. Where not even one
+    column fits, the CPU walks.
     """
+    accuracy: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter}
+    try:
+        return _label_walk(graph, labeled, codes, n_neighbors, by_class, **accuracy)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+    logger.info("out of memory on %s: walking on the CPU", graph.device)
+    release(graph.device)
+    walked = graph.graph_to_numpy()
+    return label_walk(
+        walked, labeled, codes, n_neighbors=n_neighbors, by_class=by_class, **accuracy
+    )
+
+
+def _label_walk(
+    graph: TorchGraph,
+    labeled: NDArray[np.intp],
+    codes: NDArray[np.intp],
+    n_neighbors: int,
+    by_class: bool | None,
+    *,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+) -> LabelWalk:
     n_labeled, n_classes = len(labeled), int(codes.max()) + 1
     if by_class is None:
         by_class = n_neighbors >= n_labeled > 2 * n_classes
