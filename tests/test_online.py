@@ -209,9 +209,7 @@ def test_labels_of_known_rows_search_nothing(monkeypatch):
     X, y, _ = clouds()
     clf = ManifoldKNNClassifier().fit(X, y)
     monkeypatch.setattr("manifoldknn.steps.open_index", lambda *_, **__: pytest.fail("search"))
-    monkeypatch.setattr(
-        "manifoldknn.steps.selected_edges", lambda *_, **__: pytest.fail("edges")
-    )
+    monkeypatch.setattr("manifoldknn.steps.selected_edges", lambda *_, **__: pytest.fail("edges"))
     clf.set_labels([70], [1])
     assert clf.transduction_[70] == 1
 
