@@ -33,13 +33,6 @@ RESULTS = Path(__file__).with_name("results")
 N_CLASSES, PER_CLASS = 10, 10
 LATENT, WAVES, NOISE = 4, 6, 0.05
 CHECKED = 1000  # rows whose neighbours are searched exactly, for the recall
-WANTED = {  # seconds, and gigabytes on the GPU
-    "mnist, X on the GPU": (0.8, None),
-    "mnist, X on the host": (1.2, None),
-    "million": (10.0, None),
-    "ten_million": (300.0, 100.0),
-    "predict": (5.0, None),
-}
 
 
 def curved(n, d, device, seed=0):
