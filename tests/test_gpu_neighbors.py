@@ -15,6 +15,14 @@ from manifoldknn.gpu.neighbors import exact_neighbors  # noqa: E402
 from manifoldknn.gpu.rows import DeviceRows, check_searchable, smallest  # noqa: E402
 
 CPU = torch.device("cpu")
+CUDA = pytest.param(
+    torch.device("cuda", 0),
+    marks=[
+        pytest.mark.gpu,
+        pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+    ],
+)
+devices = pytest.mark.parametrize("device", [CPU, CUDA], ids=str)
 
 
 def among(X, k, metric="euclidean", device=CPU):
@@ -50,17 +58,19 @@ def test_equals_sorting_all_distances(n, d, grid, double, offset, seed):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(3000, 40), (9000, 3)])
-def test_many_rows_and_groups_of_columns(shape, dtype):
+@devices
+def test_many_rows_and_groups_of_columns(shape, dtype, device):
     X = np.random.default_rng(0).normal(size=shape).astype(dtype)
-    near, away = among(X, 12)
+    near, away = among(X, 12, device=device)
     expected = ExactIndex(X).among_samples(12)
     assert (near == expected.indices).all()
     np.testing.assert_allclose(away, expected.distances, rtol=1e-14)
 
 
-def test_more_duplicates_than_candidates():
+@devices
+def test_more_duplicates_than_candidates(device):
     X = np.repeat(np.random.default_rng(2).normal(size=(30, 25)), 80, axis=0)
-    near, away = among(X, 30)
+    near, away = among(X, 30, device=device)
     expected = ExactIndex(X).among_samples(30)
     assert (away == 0).all()
     assert (near == expected.indices).all()
@@ -92,6 +102,18 @@ def test_rounded_products_change_nothing(monkeypatch):
     assert wrong.any()  # otherwise this test shows nothing
     assert doubtful.numpy()[wrong].all()
     assert searched == ["high"]
+
+
+@devices
+def test_tight_clusters_far_apart(device):
+    """Where TF32 cannot tell neighbours apart, and single precision hardly."""
+    rng = np.random.default_rng(3)
+    X = (rng.normal(size=(40, 30))[rng.integers(0, 40, 2500)]).astype(np.float32)
+    X += 0.003 * rng.normal(size=X.shape).astype(np.float32)
+    near, away = among(X, 10, device=device)
+    expected = ExactIndex(X).among_samples(10)
+    assert (near == expected.indices).all()
+    np.testing.assert_allclose(away, expected.distances, rtol=1e-13)
 
 
 def test_precision_is_put_back():
