@@ -139,3 +139,21 @@ def test_too_few_iterations_are_told():
     found = weights(log_weights, np.array([0]), 0.999, tol=1e-10, max_iter=2)
     assert not found.converged
     assert not torch.isnan(found.log_values).any()
+
+
+@pytest.mark.parametrize("log_gap", [-690.0, -705.0, -720.0, -740.0, -760.0])
+def test_nothing_passes_between_parts_on_different_scales(log_gap):
+    """Two clusters far from one label each, with an edge between them that is nearly lost.
+
+    Its weight fits into a double precision number, but what it passes belongs to another scale.
+    """
+    rng = np.random.default_rng(3)
+    log_weights = clusters_on_a_line([3, 3, 3, 3], -np.inf, rng)
+    log_weights[6:9, 6:9] -= 2000.0  # sparse, so that its edges count for more
+    for i, j, value in ((0, 3, -3000.0), (9, 6, -4500.0), (4, 7, log_gap - 1000.0)):
+        log_weights[i, j] = log_weights[j, i] = value
+    labeled = np.array([1, 10])
+    exact = exact_log_weights(log_weights, labeled, 0.99)
+    found = weights(log_weights, labeled, 0.99, tol=1e-6)
+    assert found.converged
+    assert relative_error(found.log_values.numpy(), exact) <= 1e-6

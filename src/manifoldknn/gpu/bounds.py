@@ -8,6 +8,10 @@ With the residual r, all of these hold (see `manifoldknn.restriction`):
 
 The third is the sharp one. One rough solve serves all columns, with the largest |r|
 of each row; what is wrong with it is bounded by the first two.
+
+Iterations in double precision go on until residuals are nothing but rounding, and some
+vanish altogether. What rounding and underflow may hide is added to them: in a row of tiny
+degree it is not small.
 """
 
 from __future__ import annotations
@@ -22,10 +26,13 @@ from manifoldknn.gpu.products import WalkOperator
 
 _ENVELOPE_TOL = 1e-3
 _ENVELOPE_ITERATIONS = 200
+_ROUNDING = 8 * torch.finfo(torch.float64).eps
+_UNDERFLOW = 1e-300
 
 
 def log_error(
     matrix: WalkOperator,
+    x: torch.Tensor,
     residual: torch.Tensor,
     parts: Parts,
     half_log_degrees: torch.Tensor,
@@ -37,8 +44,10 @@ def log_error(
     ----------
     matrix : WalkOperator
         A_UU.
+    x : Tensor of shape (n_rows, n_columns)
+        The solution, about 1 at most in every part and column that has a source.
     residual : Tensor of shape (n_rows, n_columns)
-        ``rhs - A_UU x``.
+        ``rhs - A_UU x`` as computed.
     parts : Parts
         Connected parts of the rows; errors are bounded part by part.
     half_log_degrees : Tensor of shape (n_rows,)
@@ -51,7 +60,9 @@ def log_error(
     Tensor of shape (n_rows, n_columns)
         The smallest of the three bounds in the text of this module.
     """
-    size = residual.abs()
+    size = residual.abs().add_(x.abs(), alpha=_ROUNDING)
+    # Where a column has no source, zeros are exact.
+    size += parts.spread(torch.where(parts.runs.max(size) > 0, _UNDERFLOW, 0.0).to(size.dtype))
     half = half_log_degrees[:, None]
     plain = _log_norm_bound(size, parts, half, alpha)
     scale = size.amax(0)

@@ -101,7 +101,8 @@ class NormalizedTorchGraph:
         offsets, _, columns, log_s = self._sub(rows)
         linked, group = self._links(rows)
         scale = torch.exp(-0.5 * self.log_degrees[rows[linked]])
-        s = SparseProduct(offsets, columns, torch.exp(log_s))
+        # Parts have scales of their own: nothing may pass between them on this one.
+        s = SparseProduct(offsets, columns, torch.where(log_s > LOG_CUT, torch.exp(log_s), 0.0))
         return WalkOperator(s, linked, group, scale, alpha)
 
     def boundary(

@@ -176,7 +176,7 @@ class _Levels:
             converged = solver.advance(goals, self.max_iter - solver.n_iter)
             residual = rhs - matrix(solver.x)
             log_x = solver.x.clamp(min=0.0).log_().add_(parts.spread(scale))
-            error = log_error(matrix, residual, parts, half, self.alpha)
+            error = log_error(matrix, solver.x, residual, parts, half, self.alpha)
             error += parts.spread(scale)
             if parts.n_cut:
                 error = torch.logaddexp(error, self._cut_flow(log_x, parts.n_cut))
