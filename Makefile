@@ -21,13 +21,16 @@ pip_install := -m pip install -qq
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-quick test-oldest bench bench-quick reproduce lint format clean
+.PHONY: help demo torch test test-quick test-oldest bench bench-quick reproduce lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.for-demo ## run the demonstration
 	$(python) examples/demo.py
+
+torch: .venv/.for-test ## install PyTorch, so that the GPU path is tested too
+	@$(python) $(pip_install) "torch==2.13.0"
 
 test: .venv/.for-test ## run every test
 	$(python) -m pytest $(ARGS)

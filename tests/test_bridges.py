@@ -38,7 +38,7 @@ def test_joins_with_edges_almost_as_short_as_the_shortest(n_parts, d, spread, lo
 
 
 def test_one_row_stands_for_a_part_where_parts_are_many(monkeypatch):
-    monkeypatch.setattr(bridges, "_MOST_PARTS", 10)
+    monkeypatch.setattr(bridges, "MOST_PARTS", 10)
     X, parts = clusters(60, 3, seed=0, size=5)
     low, high, _ = short_joining_edges(X, parts)
     assert len(low) == 59
@@ -49,7 +49,7 @@ def test_large_problems_take_this_way_and_stay_connected(monkeypatch):
     X, parts = clusters(12, 4, seed=1, size=90)
     X = X * 0.01 + 50 * np.random.default_rng(2).normal(size=(12, 4))[parts]
     exact = edges.pruned_edges(X, ExactIndex(X).among_samples(30), 10, metric="euclidean")
-    monkeypatch.setattr(edges, "_EXACT_WORK", 0)
+    monkeypatch.setattr(edges, "EXACT_WORK", 0)
     short = edges.pruned_edges(X, ExactIndex(X).among_samples(30), 10, metric="euclidean")
     assert len(short[0]) == len(exact[0])
     assert exact[2].sum() <= short[2].sum() <= 1.05 * exact[2].sum()

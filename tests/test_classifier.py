@@ -21,7 +21,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-import manifoldknn.classifier as classifier_module
+import manifoldknn.steps as steps_module
 import oracles
 from manifoldknn import ManifoldKNNClassifier, constrained_graph, simplex_weights
 from manifoldknn.exceptions import (
@@ -157,12 +157,12 @@ def test_as_many_rows_as_a_plain_inverse_can_take(graph):
 def per_label(fit):
     """Call `fit` while the walk is kept from summing over classes."""
     with pytest.MonkeyPatch.context() as patch:
-        usual = classifier_module.label_walk
+        usual = steps_module.label_walk
 
         def single(*args, **options):
             return usual(*args, **{**options, "by_class": False})
 
-        patch.setattr(classifier_module, "label_walk", single)
+        patch.setattr(steps_module, "label_walk", single)
         return fit()
 
 

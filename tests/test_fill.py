@@ -66,3 +66,13 @@ def test_crowded_graphs_are_not_looked_into():
     W = sparse.csr_array(np.triu(-rng.random((100, 100)), 1))
     graph = NormalizedGraph(ConstrainedGraph(sparse.csr_array(W + W.T), np.full(100, -1)))
     assert predicted_fill(graph, 0.99) == np.inf
+
+
+def test_a_graph_whose_weights_all_vanish():
+    """One unlabelled row far from a clique of labelled ones, whose edges are the only ones."""
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    y = np.zeros(10, dtype=int)
+    y[1] = -1
+    graph = NormalizedGraph(built_graph(Problem(X, y), "pruned", sigma=0.002))
+    assert graph.log_s.nnz
+    assert predicted_fill(graph, 0.5) == graph.log_s.nnz / 2

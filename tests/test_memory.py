@@ -82,7 +82,7 @@ def blobs(n=200):
 def test_a_fit_that_will_not_fit_is_refused_with_advice(monkeypatch, options, advice):
     X, y = blobs()
     monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
-    monkeypatch.setattr("manifoldknn.classifier.open_index", lambda *_, **__: pytest.fail("late"))
+    monkeypatch.setattr("manifoldknn.steps.open_index", lambda *_, **__: pytest.fail("late"))
     clf = ManifoldKNNClassifier(**options)
     with pytest.raises(MemoryError, match=rf"needs about .* GB and 0\.0 GB are free: .*{advice}"):
         clf.fit(X, y)

@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NearestNeighbors
 
-import manifoldknn.online as online_module
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.exceptions import OneClassWarning, UnreachedError
 from manifoldknn.inverted import InvertedIndex
@@ -125,7 +124,7 @@ def test_exact_turns_approximate_where_a_new_fit_would():
     X, y, _ = clouds(n=400)
     clf = ManifoldKNNClassifier().fit(X[:300], y[:300]).partial_fit(X[300:], refresh=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(online_module, "automatic_engine", lambda *_: "inverted")
+        patch.setattr("manifoldknn.steps.automatic_engine", lambda *_: "inverted")
         patch.setattr("manifoldknn.engines.automatic_engine", lambda *_: "inverted")
         assert isinstance(clf.refresh()._index.first, InvertedIndex)
 
@@ -209,10 +208,8 @@ def test_giving_correcting_and_withdrawing_labels():
 def test_labels_of_known_rows_search_nothing(monkeypatch):
     X, y, _ = clouds()
     clf = ManifoldKNNClassifier().fit(X, y)
-    monkeypatch.setattr("manifoldknn.classifier.open_index", lambda *_, **__: pytest.fail("search"))
-    monkeypatch.setattr(
-        "manifoldknn.classifier.selected_edges", lambda *_, **__: pytest.fail("edges")
-    )
+    monkeypatch.setattr("manifoldknn.steps.open_index", lambda *_, **__: pytest.fail("search"))
+    monkeypatch.setattr("manifoldknn.steps.selected_edges", lambda *_, **__: pytest.fail("edges"))
     clf.set_labels([70], [1])
     assert clf.transduction_[70] == 1
 

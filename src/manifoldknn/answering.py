@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
+from manifoldknn.gpu.tensors import as_numpy, chosen_rows
 from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import ExactIndex
-from manifoldknn.reconstruct import reconstructed_weights, row_chunks
+from manifoldknn.reconstruct import reconstructed_weights
 from manifoldknn.samples import check_new_samples
 from manifoldknn.state import FittedState
 from manifoldknn.vote import class_shares, normalized, winners
@@ -23,7 +24,12 @@ class AnsweringMixin(FittedState):
     def _new_rows(self, X: Any) -> Any:
         """Return a user's rows in the form of the fitted ones."""
         check_is_fitted(self)
-        return check_new_samples(self, X, self._index.template)
+        return check_new_samples(self, as_numpy(X), self._index.template)
+
+    def _rows_to_predict(self, X: Any) -> Any:
+        """Return the same where the votes are taken."""
+        check_is_fitted(self)
+        return self._steps.new_rows(self, X, self._index.template)
 
     def _reconstructed(self, X: Any, known: NearestLabeled | None = None) -> NearestLabeled:
         """Return the voters of new rows."""
@@ -46,12 +52,8 @@ class AnsweringMixin(FittedState):
         n, n_classes = X.shape[0], len(self.classes_)
         codes, unreached = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.bool_)
         shares = np.empty((n if with_shares else 0, n_classes))
-        kept = self._walk.nearest.weights.shape[1]
-        for part in row_chunks(n, X.shape[1], kept, n_classes):
-            nearest = self._reconstructed(X[part])
-            votes = self._shares(nearest)
-            codes[part] = winners(votes)
-            unreached[part] = np.isneginf(nearest.log_scale)
+        for part, votes, nobody in self._steps.votes(self, X):
+            codes[part], unreached[part] = winners(votes), nobody
             if with_shares:
                 shares[part] = votes
         if unreached.any():
@@ -91,7 +93,7 @@ class AnsweringMixin(FittedState):
         if rows.any():
             labeled = self.labeled_indices_
             search = ExactIndex(self._index.rows(labeled), metric=self.metric, n_jobs=self.n_jobs)
-            nearest = search.query(X[rows], 1).indices[:, 0]
+            nearest = search.query(chosen_rows(X, rows), 1).indices[:, 0]
             codes[rows] = self._labels.codes[labeled[nearest]]
             if len(shares):
                 shares[rows] = np.eye(len(self.classes_))[codes[rows]]

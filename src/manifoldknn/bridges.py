@@ -21,9 +21,9 @@ from scipy.sparse import csgraph
 from manifoldknn.neighbors import ExactIndex, euclidean_pairs
 from manifoldknn.spanning import Edges, in_spanning_forest
 
-_NEAREST_PARTS = 8
-_STEPS = 6
-_MOST_PARTS = 3000  # beyond, parts are so small that one row stands for all of them
+NEAREST_PARTS = 8
+STEPS = 6
+MOST_PARTS = 3000  # beyond, parts are so small that one row stands for all of them
 
 
 def short_joining_edges(X: Any, parts: NDArray[np.intp]) -> Edges:
@@ -54,7 +54,7 @@ def short_joining_edges(X: Any, parts: NDArray[np.intp]) -> Edges:
         pairs = _pairs_of_rows(X, parts)
         low, high = pairs.min(axis=1), pairs.max(axis=1)
         length = euclidean_pairs(X, X, low, high)
-        kept = _tree_of_parts(parts[low], parts[high], length, int(parts.max()) + 1)
+        kept = tree_of_parts(parts[low], parts[high], length, int(parts.max()) + 1)
         found.append(np.column_stack([low[kept], high[kept]]))
         links = sparse.coo_array(
             (np.ones(len(kept)), (parts[low[kept]], parts[high[kept]])),
@@ -71,12 +71,12 @@ def _pairs_of_rows(X: Any, parts: NDArray[np.intp]) -> NDArray[np.intp]:
     starts = np.searchsorted(parts[order], np.arange(parts.max() + 2))
     members = [order[a:b] for a, b in pairwise(starts)]
     centres = np.stack([X[rows].mean(axis=0, dtype=np.float64) for rows in members])
-    if len(members) > _MOST_PARTS:
+    if len(members) > MOST_PARTS:
         stand_ins = np.array([rows[_nearest(X, rows, c)] for rows, c in zip(members, centres)])
-        near = ExactIndex(centres).among_samples(_NEAREST_PARTS).indices
+        near = ExactIndex(centres).among_samples(NEAREST_PARTS).indices
         ends = stand_ins[near]
         return np.column_stack([np.repeat(stand_ins, ends.shape[1]), ends.ravel()])
-    near = ExactIndex(centres).among_samples(min(_NEAREST_PARTS, len(members) - 1)).indices
+    near = ExactIndex(centres).among_samples(min(NEAREST_PARTS, len(members) - 1)).indices
     return np.array(
         [
             _back_and_forth(X, members[part], members[other], centres[other])
@@ -92,7 +92,7 @@ def _back_and_forth(
     """Return a pair of rows, one of each part, each the nearest to the other of its part."""
     a = one[_nearest(X, one, start)]
     b = -1
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         before = (a, b)
         b = other[_nearest(X, other, X[a])]
         a = one[_nearest(X, one, X[b])]
@@ -106,7 +106,7 @@ def _nearest(X: Any, rows: NDArray[np.intp], point: NDArray[Any]) -> int:
     return int(np.argmin(np.einsum("ij,ij->i", difference, difference)))
 
 
-def _tree_of_parts(
+def tree_of_parts(
     one: NDArray[np.intp], other: NDArray[np.intp], length: NDArray[np.float64], n_parts: int
 ) -> NDArray[np.intp]:
     """Return the edges of a minimum spanning forest of the parts."""

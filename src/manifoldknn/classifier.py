@@ -12,20 +12,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.cautions import usable_graph_neighbors, warn_about_labels
-from manifoldknn.engines import check_neighbors, open_index
 from manifoldknn.exceptions import warn_caller
-from manifoldknn.graph import automatic_sigma, build_graph, candidate_count, selected_edges
+from manifoldknn.gpu.tensors import is_tensor
+from manifoldknn.graph import candidate_count
 from manifoldknn.growing import GrowingIndex
 from manifoldknn.labels import EncodedLabels, encode_labels
-from manifoldknn.memory import check_memory
-from manifoldknn.neighbors import Neighbors, check_metric
 from manifoldknn.offmanifold import OwnResiduals
 from manifoldknn.online import Geometry, OnlineMixin
 from manifoldknn.parameters import check_class_prior, check_parameters
 from manifoldknn.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
-from manifoldknn.samples import check_samples
+from manifoldknn.steps import choose_steps
 from manifoldknn.vote import class_mass_factors
-from manifoldknn.voters import LabelWalk, label_walk
+from manifoldknn.voters import LabelWalk
 
 
 class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -92,6 +90,12 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
     n_jobs : int, optional
         Threads of the neighbour search and of the walk; all cores by default. The
         answer does not depend on it.
+    device : {"auto", "cpu", "cuda", "cuda:N", "mps"}, default="auto"
+        Where to compute; all but the CPU need ``manifoldknn[gpu]``, which is PyTorch.
+        "auto": on the CPU, unless X is a tensor on a GPU. `predict` runs where the fit
+        did. X and y may be tensors anywhere; what comes back are NumPy arrays. On a GPU:
+        dense X, metric "euclidean" or "cosine", graph "pruned" or "union". ("mps" has no
+        double precision: there only products of the search run on the GPU.)
     random_state : int, RandomState instance or None, default=None
         Seeds the approximate neighbour search. None is a fixed seed: two fits give
         the same answer.
@@ -171,6 +175,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         tol: float = 1e-3,
         max_iter: int = 1000,
         n_jobs: int | None = None,
+        device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -189,6 +194,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -214,10 +220,10 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
     def _fit(self, X: Any, y: Any, *, in_stream: bool = False) -> Self:
         check_parameters(self.get_params(deep=False))
         self._row_index = X.index if hasattr(X, "iloc") else None
-        X = check_samples(self, X, y)
-        if in_stream:
-            X = X.copy()  # who streams uses one buffer again and again
-        check_metric(self.metric, is_sparse=not isinstance(X, np.ndarray))
+        self._steps = choose_steps(self.device, X)
+        X = self._steps.samples(self, X, y)
+        if in_stream:  # who streams uses one buffer again and again
+            X = X.clone() if is_tensor(X) else X.copy()
         labels = encode_labels(y, unlabeled=self.unlabeled)
         stages = Stages(None if in_stream else self, 4, X, y)
         self._learn(X, labels, stages, None, in_stream=in_stream)
@@ -235,11 +241,11 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         """Neighbours → graph → walk → vote; `geometry` is what of it is known already."""
         prior = check_class_prior(self.class_prior, labels.codes, labels.classes)
         graph_neighbors = usable_graph_neighbors(self.graph_neighbors, X.shape[0])
-        if geometry is None:
-            check_neighbors(self.neighbors, X, metric=self.metric, graph_neighbors=graph_neighbors)
-        check_memory(
+        self._steps.check(
             X,
+            self.neighbors if geometry is None else None,
             len(labels.labeled),
+            metric=self.metric,
             n_classes=len(labels.classes),
             n_neighbors=self.n_neighbors,
             graph=self.graph,
@@ -257,29 +263,27 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             found = geometry or self._searched(X, graph_neighbors)
             neighbors = found.lists
         with stages.stage("graph"):
-            sigma = automatic_sigma(neighbors) if self.sigma == "auto" else float(self.sigma)
-            edges = found.edges or selected_edges(X, neighbors, **pairs)
-            graph = build_graph(
+            built = self._steps.graph(
                 X,
                 neighbors,
                 labels.codes,
-                sigma=sigma,
+                edges=found.edges,
+                sigma=self.sigma,
                 tree_depth=self.tree_depth,
                 theta=self.theta,
-                edges=edges,
                 **pairs,
             )
         with stages.stage("walk"):
             self.classes_, self._labels = labels.classes, labels
             self.labeled_indices_ = labels.labeled
-            self._index, self._lists, self._edges = found.index, neighbors, edges
+            self._index, self._lists, self._edges = found.index, neighbors, built.edges
             self._lists_as_new = found.as_new
             self._settings = self._list_settings()
-            self._graph = graph
+            self._graph = built.graph
             self._walk = self._walk_from_labels()
             self._arrivals, self._own = None, OwnResiduals(X.shape[0])
         with stages.stage("vote"):
-            self.sigma_ = sigma
+            self.sigma_ = built.sigma
             self.n_iter_, self.n_walked_ = self._walk.n_iter, X.shape[0]
             self._class_factors = np.ones(len(labels.classes))
             if prior is not None:
@@ -293,21 +297,19 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
 
     def _searched(self, X: Any, graph_neighbors: int) -> Geometry:
         """Search the neighbours of every row."""
-        index = GrowingIndex(
-            open_index(X, self.neighbors, metric=self.metric, n_jobs=self.n_jobs, seed=self._seed())
-        )
-        neighbors = index.among_samples(candidate_count(self.graph, graph_neighbors, X.shape[0]))
+        search = {"metric": self.metric, "n_jobs": self.n_jobs, "seed": self._seed()}
+        index = GrowingIndex(self._steps.open_index(X, self.neighbors, **search))
+        count = candidate_count(self.graph, graph_neighbors, X.shape[0])
+        neighbors = self._steps.lists(index, count)
         if not np.isfinite(neighbors.distances).all():
             raise ValueError(
                 f"metric={self.metric!r} gave distances that are not finite: check it, or "
                 "rescale X."
             )
-        # Kept with the model, so in the smallest type that names every row.
-        numbers: Any = neighbors.indices.astype(np.int32 if X.shape[0] < 2**31 else np.int64)
-        return Geometry(index, Neighbors(numbers, neighbors.distances), None, as_new=True)
+        return Geometry(index, neighbors, None, as_new=True)
 
     def _walk_from_labels(self, by_class: bool | None = None) -> LabelWalk:
-        walk = label_walk(
+        walk = self._steps.walk(
             self._graph,
             self.labeled_indices_,
             self._labels.codes[self.labeled_indices_],
@@ -342,9 +344,9 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         Notes
         -----
         The model stays as it is. Rows are worked on in chunks: beside the rows and their
-        answers a batch takes less than 100 MB, however many rows it has.
+        answers a batch takes less than 100 MB, on a GPU a quarter of what is free there.
         """
-        _, codes = self._predicted(self._new_rows(X), with_shares=False)
+        _, codes = self._predicted(self._rows_to_predict(X), with_shares=False)
         return self._labels.decode(codes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -360,7 +362,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         ndarray of shape (n_queries, n_classes)
             Shares in the order of `classes_`; rows sum to 1.
         """
-        return self._predicted(self._new_rows(X), with_shares=True)[0]
+        return self._predicted(self._rows_to_predict(X), with_shares=True)[0]
 
     def kneighbors(self, X: Any = None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Tell which labelled samples vote for a row, and with what weight.

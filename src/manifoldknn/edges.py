@@ -19,9 +19,9 @@ from manifoldknn.neighbors import EUCLIDEAN, Neighbors
 from manifoldknn.spanning import Edges, in_spanning_forest, joining_edges
 
 CANDIDATES = 30  # neighbours whose graph the spanning tree of "pruned" is taken from
-_EXACT_WORK = 5e10  # products; about a second
+EXACT_WORK = 5e10  # products; about a second
 _ABSENT = np.iinfo(np.int32).max
-_ALWAYS_KEPT = 3  # nearest neighbours whose edges "pruned" keeps even if one-sided
+ALWAYS_KEPT = 3  # nearest neighbours whose edges "pruned" keeps even if one-sided
 
 
 def union_edges(neighbors: Neighbors) -> Edges:
@@ -72,7 +72,7 @@ def pruned_edges(X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any)
     n = len(neighbors.indices)
     low, high, length, rank_low, rank_high = _ranked_edges(neighbors)
     keep = np.maximum(rank_low, rank_high) < n_neighbors
-    keep |= np.minimum(rank_low, rank_high) < _ALWAYS_KEPT
+    keep |= np.minimum(rank_low, rank_high) < ALWAYS_KEPT
     del rank_low, rank_high
     keep |= in_spanning_forest(low, high, length, n)
     low, high, length = low[keep], high[keep], length[keep]
@@ -93,7 +93,7 @@ def _joined(X: Any, parts: NDArray[np.intp], metric: Any) -> Edges:
     outside = len(parts) - np.bincount(parts).max()
     work = float(outside) * X.shape[0] * X.shape[1]
     plain = isinstance(metric, str) and metric in EUCLIDEAN and not sparse.issparse(X)
-    if work > _EXACT_WORK and plain:
+    if work > EXACT_WORK and plain:
         return short_joining_edges(X, parts)
     return joining_edges(X, parts, metric=metric)
 

@@ -58,7 +58,7 @@ def open_index(
         return SearcherIndex(X, neighbors, metric=metric)
     if not isinstance(neighbors, str):
         later = partial(open_index, X, "auto", metric=metric, n_jobs=n_jobs, seed=seed)
-        return GivenIndex(X, *_as_lists(neighbors), metric=metric, otherwise=later)
+        return GivenIndex(X, *lists_brought(neighbors), metric=metric, otherwise=later)
     name = automatic_engine(X, metric) if neighbors == "auto" else neighbors
     logger.info("neighbour search: %s", name)
     if name == "inverted":
@@ -125,7 +125,7 @@ def check_neighbors(neighbors: Any, X: Any, *, metric: Any, graph_neighbors: int
         return
     if hasattr(neighbors, "kneighbors"):
         return
-    indices, distances = _as_lists(neighbors)
+    indices, distances = lists_brought(neighbors)
     n = X.shape[0]
     if indices.shape != distances.shape or len(indices) != n:
         raise ValueError(
@@ -144,7 +144,7 @@ def check_neighbors(neighbors: Any, X: Any, *, metric: Any, graph_neighbors: int
         )
 
 
-def _as_lists(neighbors: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+def lists_brought(neighbors: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Neighbours as (indices, distances), from a pair or from sparse distances."""
     if sparse.issparse(neighbors):
         matrix = sparse.csr_array(neighbors)
@@ -213,11 +213,16 @@ class GivenIndex(NeighborIndex):
         """Return the given neighbours, at most `n_neighbors` per row."""
         return _without_self(*self._lists, n_neighbors)
 
-    def query(self, Q: Any, n_neighbors: int) -> Neighbors:
-        """Return the nearest samples of new rows."""
+    @property
+    def opened(self) -> NeighborIndex:
+        """The search for new rows."""
         if self._opened is None:
             self._opened = self._otherwise()
-        return self._opened.query(Q, n_neighbors)
+        return self._opened
+
+    def query(self, Q: Any, n_neighbors: int) -> Neighbors:
+        """Return the nearest samples of new rows."""
+        return self.opened.query(Q, n_neighbors)
 
 
 class SearcherIndex(NeighborIndex):

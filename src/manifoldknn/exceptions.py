@@ -4,6 +4,7 @@ import sys
 import warnings
 
 __all__ = [
+    "DeviceWarning",
     "EverythingLabeledWarning",
     "GraphSizeWarning",
     "ManifoldKNNWarning",
@@ -17,6 +18,10 @@ __all__ = [
 
 class ManifoldKNNWarning(UserWarning):
     """What all warnings of this package have in common."""
+
+
+class DeviceWarning(ManifoldKNNWarning):
+    """A model was fitted on a GPU that is not there."""
 
 
 class EverythingLabeledWarning(ManifoldKNNWarning):

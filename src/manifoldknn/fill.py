@@ -84,6 +84,8 @@ def predicted_fill(graph: NormalizedGraph, alpha: float, *, enough: float = np.i
     if density > MOST_NEIGHBORS:
         return np.inf
     fill = float(graph.log_s.nnz) / 2
+    if not density:  # every weight is too small for a float
+        return fill
     for _ in range(_ROUNDS):
         if fill > enough or not elimination.eliminate() or not elimination.rows.size:
             break

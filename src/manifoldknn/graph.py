@@ -32,9 +32,9 @@ from manifoldknn.samples import check_spread
 from manifoldknn.spanning import Edges
 from manifoldknn.tree import tree_edges
 
-_FARTHEST = -1e12
-_SIGMA_NEIGHBOR = 7
-_SIGMA_FACTOR = 0.75
+FARTHEST = -1e12
+SIGMA_NEIGHBOR = 7
+SIGMA_FACTOR = 0.75
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def automatic_sigma(neighbors: Neighbors) -> float:
         like that, the median of the positive distances serves.
     """
     distances = neighbors.distances
-    seventh = distances[:, min(_SIGMA_NEIGHBOR, distances.shape[1]) - 1]
+    seventh = distances[:, min(SIGMA_NEIGHBOR, distances.shape[1]) - 1]
     first = distances[:, 0]
     spread = (seventh - first) * (seventh + first)  # a² - b² would cancel
     typical = float(np.median(spread))
@@ -147,7 +147,7 @@ def automatic_sigma(neighbors: Neighbors) -> float:
         positive = spread[spread > 0]
         positive = positive if positive.size else np.square(distances[distances > 0])
         typical = float(np.median(positive)) if positive.size else 1.0
-    return _SIGMA_FACTOR * float(np.sqrt(typical))
+    return SIGMA_FACTOR * float(np.sqrt(typical))
 
 
 def sparse_constrained_graph(
@@ -249,7 +249,7 @@ def gaussian_log_weights(distances: NDArray[np.float64], sigma: float) -> NDArra
     Larger numbers would leave no digits for the differences that the walk is made of.
     """
     with np.errstate(over="ignore"):
-        return np.maximum(-0.5 * np.square(distances / sigma), _FARTHEST)
+        return np.maximum(-0.5 * np.square(distances / sigma), FARTHEST)
 
 
 def log_strengthening(
@@ -338,7 +338,7 @@ def selected_edges(
 
 def candidate_count(graph: str, graph_neighbors: int, n_samples: int) -> int:
     """Return how many neighbours per sample a graph needs to be searched."""
-    wanted = max(graph_neighbors, _SIGMA_NEIGHBOR)
+    wanted = max(graph_neighbors, SIGMA_NEIGHBOR)
     if graph == "pruned":
         wanted = max(wanted, CANDIDATES)
     return min(wanted, n_samples - 1)

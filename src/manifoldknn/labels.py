@@ -8,6 +8,8 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from manifoldknn.gpu.tensors import as_numpy
+
 __all__ = ["EncodedLabels", "encode_further", "encode_labels"]
 
 Array = npt.NDArray[Any]
@@ -206,6 +208,7 @@ def _alike(known: Array, labels: Array) -> tuple[Array, Array]:
 
 def _read(y: Any) -> tuple[Array, Mask, Any]:
     """Return the values present in y, a mask of the missing ones, and a missing value."""
+    y = as_numpy(y)
     if hasattr(y, "columns") and hasattr(y, "shape"):
         column_or_1d(np.broadcast_to(0, y.shape), warn=True)  # a frame of one column, or an error
         y = y[y.columns[0]]

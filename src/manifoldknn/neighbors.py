@@ -96,10 +96,13 @@ class NeighborIndex(ABC):
         The samples.
     metric : str or callable
         Distance between two rows.
+    is_exact : bool
+        Whether every sample counts.
     """
 
     X: Any
     metric: Any
+    is_exact: bool = False
 
     @property
     def n_samples(self) -> int:
@@ -177,6 +180,8 @@ class ExactIndex(NeighborIndex):
     >>> index.among_samples(1).indices.ravel()
     array([1, 0, 1])
     """
+
+    is_exact = True
 
     def __init__(self, X: Any, *, metric: Any = "euclidean", n_jobs: int | None = None) -> None:
         self.X = X

@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.arrivals import UNKNOWN, Arrivals
-from manifoldknn.engines import automatic_engine, open_index
 from manifoldknn.graph import candidate_count
 from manifoldknn.growing import GrowingArray, GrowingIndex
 from manifoldknn.labels import EncodedLabels, encode_further, encode_labels
-from manifoldknn.neighbors import ExactIndex, Neighbors
+from manifoldknn.neighbors import Neighbors
 from manifoldknn.parameters import check_parameters
 from manifoldknn.progress import Stages, spoken
 from manifoldknn.quality import QualityMixin
 from manifoldknn.reconstruct import combined
 from manifoldknn.spanning import Edges
+from manifoldknn.steps import choose_steps
 
 _REFRESH_SHARE = 5  # refresh when a fifth as many rows have come as the walk went over,
 _LEAST_ODD = 10  # or when this many, and one in a hundred of those, were off the manifold
@@ -312,6 +312,8 @@ class OnlineMixin(QualityMixin):
         check_parameters(self._parameters())
         geometry = self._known_geometry(search=search)
         X = self._index.X if geometry is None else geometry.index.X
+        if geometry is None and self.device != "auto":  # it may be another one now
+            self._steps = choose_steps(self.device, X)
         self._learn(X, labels, Stages(None, 4, X, None), geometry)
 
     def _known_geometry(self, *, search: bool) -> Geometry | None:
@@ -326,7 +328,7 @@ class OnlineMixin(QualityMixin):
             return None
         if n_listed == n and (self._lists_as_new or brought or not search):
             return Geometry(index, lists, self._edges, self._lists_as_new)
-        exact = isinstance(index.first, ExactIndex) and self._searches_exactly(index)
+        exact = index.first.is_exact and self._searches_exactly(index)
         if not brought and ((search and not exact) or index.first.n_samples > n_listed):
             return None
         if not brought and not exact and index.is_crowded:
@@ -350,12 +352,12 @@ class OnlineMixin(QualityMixin):
         """Tell whether a search over all rows would be exact."""
         if self.neighbors == "auto":
             shape = (index.n_samples, index.template.shape[1])
-            return automatic_engine(index.template, self.metric, shape) == "exact"
+            return self._steps.searches_exactly(index.template, self.metric, shape)
         return bool(self.neighbors == "exact")
 
     def _opened(self, X: Any) -> Any:
         """Return a search over more rows than there were."""
-        return open_index(
+        return self._steps.open_index(
             X,
             "auto" if self._lists_were_brought() else self.neighbors,
             metric=self.metric,

@@ -84,7 +84,7 @@ def as_options(text: str) -> str:
 
 _PARAMETERS = (
     "n_neighbors", "graph_neighbors", "graph", "sigma", "alpha", "tree_depth", "theta", "metric",
-    "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "random_state",
+    "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device", "random_state",
 )  # fmt: skip
 _SETTABLE = "|".join(_PARAMETERS)
 _COMPOUND = "|".join(name for name in _PARAMETERS if "_" in name)  # no ordinary words
@@ -201,6 +201,7 @@ def _parameters(group: Any) -> None:
     add("tol", type=float, default=1e-3, help="accuracy of the walk [1e-3]")
     add("max_iter", type=int, default=1000, metavar="N", help="most iterations [1000]")
     add("n_jobs", type=int, default=None, metavar="N", help="threads [all cores]")
+    add("device", default="auto", help="cpu, cuda, cuda:N or mps [cpu]")
     add("random_state", type=int, default=None, metavar="SEED", help="seed of the search [fixed]")
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.gpu.tensors import check_device
+
 GRAPHS = ("pruned", "union", "full")
 ON_UNREACHED = ("nearest", "abstain", "raise")
 
@@ -28,6 +30,7 @@ def check_parameters(params: dict[str, Any]) -> None:
     check_choice("on_unreached", params["on_unreached"], ON_UNREACHED)
     _check_share("alpha", params["alpha"], "0.99")
     _check_share("tol", params["tol"], "1e-3")
+    check_device(params["device"])
     verbose = params["verbose"]
     if not isinstance(verbose, Integral) or verbose < 0:
         raise ValueError(f"verbose={verbose!r} must be a whole number, at least 0.")

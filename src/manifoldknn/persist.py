@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 import manifoldknn
 from manifoldknn.archive import ModelFileError, read_archive, write_archive
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.engines import GivenIndex, check_neighbors, open_index
+from manifoldknn.engines import GivenIndex, check_neighbors
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.growing import GrowingIndex
 from manifoldknn.indexfile import put_row_index, restored_row_index
@@ -30,6 +30,7 @@ from manifoldknn.neighbors import METRICS
 from manifoldknn.parameters import check_parameters
 from manifoldknn.plain import array_from_plain, array_to_plain, from_plain, to_plain
 from manifoldknn.samples import check_spread
+from manifoldknn.steps import usable_steps
 from manifoldknn.streamfile import Arrays, floats, plain_stream, put_stream, require, restore_stream
 from manifoldknn.voters import LabelWalk
 
@@ -261,6 +262,7 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
         require(len(names) == X.shape[1], "feature names")
         classifier.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
     classifier._graph, classifier._walk = graph, walk
+    classifier._steps = usable_steps(classifier.device)
     classifier._index = _opened(classifier, X, data["stream"]["n_first"])
     sigma = from_plain(data["sigma"])
     require(type(sigma) in (int, float) and 0 < sigma < np.inf, "sigma")
@@ -286,7 +288,7 @@ def _opened(classifier: ManifoldKNNClassifier, X: Any, n_first: Any) -> GrowingI
         graph_neighbors=min(classifier.graph_neighbors, n_first - 1),
     )  # fmt: skip
     index = GrowingIndex(
-        open_index(
+        classifier._steps.open_index(
             first, classifier.neighbors, metric=classifier.metric, n_jobs=classifier.n_jobs,
             seed=classifier._seed(),
         )
@@ -295,6 +297,7 @@ def _opened(classifier: ManifoldKNNClassifier, X: Any, n_first: Any) -> GrowingI
 
 
 def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier:
+    plain = {"device": to_plain("auto")} | plain  # files of older versions have none
     require(set(plain) == set(ManifoldKNNClassifier().get_params(deep=False)), "parameters")
     params = {name: from_plain(value) for name, value in plain.items()}
     if params["neighbors"] is None:

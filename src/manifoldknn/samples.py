@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 # Squared distances must stay inside float64.
-_LARGEST = 1e100
+LARGEST = 1e100
 _SMALLEST = 1e-100
 # Every value of these fits float32 exactly: half the memory of float64.
 _SMALL_TYPES = frozenset({"float16", "bool", "int8", "uint8", "int16", "uint16"})
@@ -33,20 +33,35 @@ def check_samples(estimator: Any, X: Any, y: Any) -> Any:
         The same object if nothing had to change.
     """
     X = _validated(estimator, X, ensure_min_samples=2)
+    check_same_length(estimator, X.shape[0], y)
+    X = _as_float(X)
+    check_spread(X)
+    return X
+
+
+def check_same_length(estimator: Any, n_rows: int, y: Any) -> None:
+    """Raise ValueError unless there are labels, one per row.
+
+    Parameters
+    ----------
+    estimator : estimator
+        For the message.
+    n_rows : int
+        Rows of X.
+    y : array-like or None
+        The user's labels.
+    """
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass "
             "one entry per row of X, -1 (or None) where a row is unlabelled."
         )
-    n_labels = len(y) if hasattr(y, "__len__") else X.shape[0]
-    if n_labels != X.shape[0]:
+    n_labels = len(y) if hasattr(y, "__len__") else n_rows
+    if n_labels != n_rows:
         raise ValueError(
-            f"X and y have inconsistent numbers of samples: {X.shape[0]} rows and {n_labels} "
+            f"X and y have inconsistent numbers of samples: {n_rows} rows and {n_labels} "
             "labels. Pass one entry of y per row of X, -1 (or None) where a row is unlabelled."
         )
-    X = _as_float(X)
-    check_spread(X)
-    return X
 
 
 def check_new_samples(estimator: Any, X: Any, fitted: Any) -> Any:
@@ -74,7 +89,7 @@ def check_new_samples(estimator: Any, X: Any, fitted: Any) -> Any:
         X = X.toarray()
     values = X.data if sparse.issparse(X) else X
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if largest > min(_LARGEST, float(np.finfo(fitted.dtype).max)):
+    if largest > min(LARGEST, float(np.finfo(fitted.dtype).max)):
         raise ValueError("X has values too large to measure distances with: rescale the features.")
     return X.astype(fitted.dtype, copy=False)
 
@@ -118,12 +133,23 @@ def check_spread(X: Any) -> None:
     high, low = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(high):
         high, low = high.toarray(), low.toarray()
+    check_range(high, low)
+
+
+def check_range(high: Any, low: Any) -> None:
+    """Raise ValueError unless the largest and smallest values of columns allow for distances.
+
+    Parameters
+    ----------
+    high, low : ndarray
+        Of every column.
+    """
     spread = float(np.max(np.asarray(high, dtype=np.float64) - np.asarray(low, dtype=np.float64)))
     if spread == 0:
         raise ValueError(
             "All rows of X are identical, so nothing tells the classes apart: check how X was made."
         )
-    if float(max(np.abs(high).max(), np.abs(low).max())) > _LARGEST or spread < _SMALLEST:
+    if float(max(np.abs(high).max(), np.abs(low).max())) > LARGEST or spread < _SMALLEST:
         raise ValueError(
             "X has values too large or too close together to measure distances with: rescale the "
             "features, for example to [0, 1] with MinMaxScaler."

@@ -34,7 +34,8 @@ logger = logging.getLogger("manifoldknn")
 
 PARAMETERS = (
     "n_neighbors", "graph", "graph_neighbors", "sigma", "alpha", "tree_depth", "theta", "metric",
-    "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "random_state",
+    "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device",
+    "random_state",
 )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ by (length, lower index, higher index), so equal lengths never leave a choice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,7 +108,13 @@ def _stable_order(length: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.asarray(key & ((1 << for_position) - 1))
 
 
-def joining_edges(X: Any, parts: NDArray[np.intp], *, metric: Any) -> Edges:
+def joining_edges(
+    X: Any,
+    parts: NDArray[np.intp],
+    *,
+    metric: Any,
+    search: Callable[..., None] | None = None,
+) -> Edges:
     """Return the shortest edges that join separate parts into one.
 
     The answer is the minimum spanning tree of the graph whose nodes are the
@@ -121,6 +129,9 @@ def joining_edges(X: Any, parts: NDArray[np.intp], *, metric: Any) -> Edges:
         Number of the part each sample belongs to, 0 … n_parts - 1.
     metric : str or callable
         Distance between two rows.
+    search : callable, optional
+        Finds the nearest sample of another part for some rows, with the positional
+        arguments of `nearest_strangers`, which it is by default.
 
     Returns
     -------
@@ -135,6 +146,7 @@ def joining_edges(X: Any, parts: NDArray[np.intp], *, metric: Any) -> Edges:
     bounded memory; later rounds only look again from samples whose nearest
     stranger has become a relative.
     """
+    refresh = partial(nearest_strangers, metric=metric) if search is None else search
     parts = parts.copy()
     n = len(parts)
     stranger = np.full(n, -1, dtype=np.intp)  # nearest sample of another part
@@ -146,7 +158,7 @@ def joining_edges(X: Any, parts: NDArray[np.intp], *, metric: Any) -> Edges:
             break
         outside = parts != np.argmax(sizes)
         stale = outside & ((stranger < 0) | (parts[stranger] == parts))
-        _refresh(X, np.flatnonzero(stale), parts, metric, stranger, distance)
+        refresh(X, np.flatnonzero(stale), parts, stranger, distance)
         rows = np.flatnonzero(outside)
         low, high = np.minimum(rows, stranger[rows]), np.maximum(rows, stranger[rows])
         order = np.lexsort((high, low, distance[rows], parts[rows]))
@@ -164,15 +176,31 @@ def joining_edges(X: Any, parts: NDArray[np.intp], *, metric: Any) -> Edges:
     return low, high, np.array([e[2] for e in edges])
 
 
-def _refresh(
+def nearest_strangers(
     X: Any,
     rows: NDArray[np.intp],
     parts: NDArray[np.intp],
-    metric: Any,
     stranger: NDArray[np.intp],
     distance: NDArray[np.float64],
+    *,
+    metric: Any,
 ) -> None:
-    """Find the nearest sample of another part for `rows`, in place."""
+    """Find the nearest sample of another part for some rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The samples.
+    rows : ndarray of int
+        Rows that look.
+    parts : ndarray of shape (n_samples,)
+        Number of the part of every sample.
+    stranger, distance : ndarray of shape (n_samples,)
+        Written in place at `rows`: the sample found and its distance; of equally near
+        ones, that of the smallest ``(low, high)``.
+    metric : str or callable
+        Distance between two rows.
+    """
     euclidean = isinstance(metric, str) and metric in EUCLIDEAN
     for part, block in distance_blocks(X, rows, metric=metric):
         # Euclidean block distances carry rounding; what lies within it is measured again.

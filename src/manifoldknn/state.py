@@ -16,6 +16,7 @@ from manifoldknn.labels import EncodedLabels
 from manifoldknn.neighbors import Neighbors
 from manifoldknn.offmanifold import OwnResiduals
 from manifoldknn.spanning import Edges
+from manifoldknn.steps import Steps
 from manifoldknn.voters import LabelWalk
 
 
@@ -34,6 +35,7 @@ class FittedState:
     unlabeled: Any
     on_unreached: str
     n_jobs: int | None
+    device: str
     verbose: int
 
     classes_: NDArray[Any]
@@ -44,6 +46,7 @@ class FittedState:
     n_walked_: int
     sigma_: float
 
+    _steps: Steps  # on the machine it was fitted on
     _index: GrowingIndex  # search over all rows
     _labels: EncodedLabels  # of all rows
     _lists: Neighbors  # neighbours of the rows that the graph has
@@ -59,7 +62,7 @@ class FittedState:
     def _list_settings(self) -> tuple[Any, ...]:
         """Return the parameters that neighbour lists and linked pairs follow from."""
         search = self.neighbors if isinstance(self.neighbors, str) else "brought"
-        return self.graph, self.graph_neighbors, self.metric, search
+        return self.graph, self.graph_neighbors, self.metric, search, self.device
 
     def _all_or_nothing(self) -> AbstractContextManager[None]:
         """Put everything back if the block fails."""

@@ -1,0 +1,109 @@
+"""Edges between parts of the candidate graph that nothing joins, on the device.
+
+Few rows outside the largest part: exactly the shortest edges, in tiles of all
+distances. Many: short edges between parts with near centres, as in
+`manifoldknn.bridges`. The limit between the two is the processor's own, so that a
+graph does not depend on where it was made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from manifoldknn.edges import EXACT_WORK
+from manifoldknn.gpu.bridges import short_bridges
+from manifoldknn.neighbors import EUCLIDEAN, euclidean_pairs
+from manifoldknn.spanning import Edges, joining_edges
+
+_TILE = 1 << 25  # distances at a time
+_COLUMNS = 1 << 24  # values of X that are widened at a time
+
+
+def joined_parts(X: torch.Tensor, parts: torch.Tensor, metric: Any) -> Edges:
+    """Return edges that join separate parts into one.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n_samples, n_features)
+        The samples.
+    parts : Tensor of int64, shape (n_samples,)
+        Number of the part each sample belongs to, 0 … n_parts - 1.
+    metric : str or callable
+        Distance between two rows. Other than Euclidean ones are measured on the
+        processor.
+
+    Returns
+    -------
+    low, high : ndarray of int
+        Joining edges, ``low < high``, sorted; one less than there are parts.
+    length : ndarray of float
+        Their lengths.
+
+    Notes
+    -----
+    Cost O(s·n·d) for the s rows outside the largest part, up to 5e10 products; beyond,
+    O(n·d) per part that a part looks at.
+    """
+    if not (isinstance(metric, str) and metric in EUCLIDEAN):
+        return joining_edges(X.cpu().numpy(), parts.cpu().numpy(), metric=metric)
+    outside = len(parts) - int(torch.bincount(parts).max())
+    if float(outside) * X.shape[0] * X.shape[1] > EXACT_WORK:
+        return short_bridges(X, parts)
+    return joining_edges(X, parts.cpu().numpy(), metric=metric, search=_nearest_strangers)
+
+
+def _nearest_strangers(
+    X: torch.Tensor,
+    rows: NDArray[np.intp],
+    parts: NDArray[np.intp],
+    stranger: NDArray[np.intp],
+    distance: NDArray[np.float64],
+) -> None:
+    """Find the nearest sample of another part for `rows`, in place."""
+    n, d = X.shape
+    part = torch.as_tensor(parts, device=X.device)
+    centre = X.mean(0, dtype=torch.float64)
+    for start in range(0, len(rows), max(1, _TILE // n)):
+        some = rows[start : start + max(1, _TILE // n)]
+        ours = torch.as_tensor(some, device=X.device)
+        query = X[ours].double() - centre
+        step = max(1, _COLUMNS // d)
+        away = torch.cat(
+            [
+                torch.cdist(
+                    query,
+                    X[at : at + step].double() - centre,
+                    compute_mode="use_mm_for_euclid_dist",
+                )
+                for at in range(0, n, step)
+            ],
+            dim=1,
+        )
+        # Products carry rounding; what lies within it is measured again from differences.
+        slack = 1e-7 * away.max()
+        away.masked_fill_(part[ours][:, None] == part[None, :], torch.inf)
+        limit = away.amin(1, keepdim=True) + slack
+        r, c = (found.cpu().numpy() for found in torch.nonzero(away <= limit, as_tuple=True))
+        _settle(X, some, r, c, stranger, distance)
+
+
+def _settle(
+    X: torch.Tensor,
+    rows: NDArray[np.intp],
+    r: NDArray[np.intp],
+    c: NDArray[np.intp],
+    stranger: NDArray[np.intp],
+    distance: NDArray[np.float64],
+) -> None:
+    """Take the nearest of some candidates, by distance and then by numbers."""
+    needed, place = np.unique(np.concatenate([rows[r], c]), return_inverse=True)
+    values = X[torch.as_tensor(needed, device=X.device)].cpu().numpy()
+    d = euclidean_pairs(values, values, place[: len(r)], place[len(r) :])
+    order = np.lexsort((np.maximum(rows[r], c), np.minimum(rows[r], c), d, r))
+    first = order[np.unique(r[order], return_index=True)[1]]
+    stranger[rows] = c[first]
+    distance[rows] = d[first]

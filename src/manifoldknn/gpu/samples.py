@@ -1,0 +1,123 @@
+"""Samples that are tensors on a device: checked there, as those on the CPU are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manifoldknn.samples import LARGEST, check_range, check_same_length
+
+__all__ = ["check_finite", "check_new_tensor", "check_size", "check_tensor"]
+
+_SMALL = frozenset({"bool", "uint8", "int8", "int16", "uint16", "float16", "bfloat16"})
+
+
+def check_tensor(estimator: Any, X: Any, y: Any) -> Any:
+    """Return the training samples as a tensor of float32 or float64.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_``.
+    X : torch.Tensor
+        The user's samples.
+    y : array-like
+        The user's labels, only for their number.
+
+    Returns
+    -------
+    torch.Tensor of shape (n_samples, n_features)
+        The same object if nothing had to change.
+    """
+    X = _matrix(estimator, X)
+    if X.shape[0] < 2:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) (shape={tuple(X.shape)}) while a "
+            f"minimum of 2 is required by {type(estimator).__name__}."
+        )
+    check_same_length(estimator, X.shape[0], y)
+    X = _as_float(X)
+    high, low = (side.double().cpu().numpy() for side in (X.amax(dim=0), X.amin(dim=0)))
+    if not (np.isfinite(high).all() and np.isfinite(low).all()):
+        check_finite(X)
+    check_range(high, low)
+    estimator.n_features_in_ = int(X.shape[1])
+    estimator.__dict__.pop("feature_names_in_", None)
+    return X
+
+
+def check_new_tensor(estimator: Any, X: Any, template: Any) -> Any:
+    """Return new samples as a tensor of the dtype that the fitted ones have.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    X : torch.Tensor
+        New rows.
+    template : ndarray
+        Of the dtype wanted.
+
+    Returns
+    -------
+    torch.Tensor
+        Finite rows.
+    """
+    import torch
+
+    X = _matrix(estimator, X)
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    if not len(X):
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
+            f"required by {type(estimator).__name__}."
+        )
+    X = _as_float(X)
+    check_finite(X)
+    X = X.to(torch.float32 if template.dtype == np.float32 else torch.float64)
+    check_size(X)
+    return X
+
+
+def _matrix(estimator: Any, X: Any) -> Any:
+    if X.is_complex() or X.is_sparse:
+        raise ValueError(
+            f"X must be a dense tensor of real numbers for {type(estimator).__name__}, not "
+            f"{X.dtype} with layout {X.layout}: use real numbers, X.to_dense(), or device='cpu'."
+        )
+    if X.ndim != 2 or 0 in X.shape[1:]:
+        raise ValueError(
+            f"Expected 2D array with at least one column, got a tensor of shape {tuple(X.shape)} "
+            "instead: reshape it to (rows, features)."
+        )
+    return X.detach()
+
+
+def _as_float(X: Any) -> Any:
+    import torch
+
+    if X.dtype in (torch.float32, torch.float64):
+        return X
+    small = str(X.dtype).removeprefix("torch.") in _SMALL or "float8" in str(X.dtype)
+    return X.to(torch.float32 if small else torch.float64)
+
+
+def check_size(X: Any) -> None:
+    """Raise ValueError if some value is too large for squares, or was for its dtype."""
+    if not float(X.abs().amax()) <= LARGEST:
+        raise ValueError("X has values too large to measure distances with: rescale the features.")
+
+
+def check_finite(X: Any) -> None:
+    """Raise ValueError if some value of a tensor is NaN or infinite."""
+    import torch
+
+    if bool(torch.isfinite(X).all()):
+        return
+    what = "NaN" if bool(torch.isnan(X).any()) else "infinity"
+    raise ValueError(f"Input X contains {what}. Remove or replace these rows or values.")

@@ -1,0 +1,183 @@
+"""The steps of the method on a device of PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.engines import GivenIndex, SearcherIndex, check_neighbors, lists_brought
+from manifoldknn.gpu.graph import TorchGraph, torch_graph
+from manifoldknn.gpu.index import TorchIndex, device_name, exact_pays
+from manifoldknn.gpu.prediction import KnownWeights, device_votes
+from manifoldknn.gpu.rows import check_searchable
+from manifoldknn.gpu.samples import check_new_tensor, check_tensor
+from manifoldknn.gpu.tensors import as_numpy, doubles, free_bytes, is_tensor, moved, to_host
+from manifoldknn.gpu.walk import torch_label_walk
+from manifoldknn.graph import ConstrainedGraph
+from manifoldknn.memory import available_memory
+from manifoldknn.neighbors import NeighborIndex, Neighbors
+from manifoldknn.samples import check_samples
+from manifoldknn.spanning import Edges
+from manifoldknn.steps import BuiltGraph, CpuSteps, Steps, usable_steps
+from manifoldknn.voters import LabelWalk, kept_per_row
+
+__all__ = ["TorchSteps"]
+
+# Bytes on the device, at the peak of search or graph.
+_PER_CANDIDATE = 80
+_PER_VALUE = 8  # of X: rows for products, and the same sorted by cell
+_BASE = 5e8
+
+
+class TorchSteps:
+    """The steps by PyTorch.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where they are taken; without double precision ("mps"), what needs it is done by
+        PyTorch on the CPU.
+
+    Notes
+    -----
+    Remembers on the device what the step before handed over as NumPy arrays, and looks
+    whether it is handed these very arrays.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self._found: tuple[Neighbors, Any, Any, Any] | None = None
+        self._built: tuple[ConstrainedGraph, TorchGraph] | None = None
+        self._known: KnownWeights | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return usable_steps, (device_name(self.device),)
+
+    def samples(self, estimator: Any, X: Any, y: Any) -> Any:
+        """Return the user's samples: a tensor that is on a device stays one."""
+        if is_tensor(X) and X.device.type != "cpu":
+            return check_tensor(estimator, X.to(self.device), y)
+        return check_samples(estimator, as_numpy(X), y)
+
+    def check(
+        self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, n_jobs: int | None,
+        n_classes: int, n_neighbors: int, graph: str, graph_neighbors: int,
+    ) -> None:  # fmt: skip
+        """Raise an error if something is not offered here, or will not fit into memory."""
+        del n_jobs
+        name = device_name(self.device)
+        check_searchable(X, metric, name)
+        if graph == "full":
+            raise ValueError(
+                f"graph='full' is not available on device={name!r}: use graph='pruned' or "
+                "'union', or device='cpu'."
+            )
+        if neighbors is not None:
+            check_neighbors(neighbors, X, metric=metric, graph_neighbors=graph_neighbors)
+        n, d = X.shape
+        candidates = max(graph_neighbors, 30)
+        kept = kept_per_row(n, n_labeled, n_neighbors)
+        here = _BASE + n * (d * (_PER_VALUE + 4) + candidates * _PER_CANDIDATE)
+        there = n * (candidates * 12 + kept * 24 + n_classes * 24 + 300)
+        for needed, free, where in (
+            (here, free_bytes(self.device) if self.device.type == "cuda" else None, name),
+            (there, available_memory(), "the host"),
+        ):
+            if free is not None and needed > free:
+                raise MemoryError(
+                    f"Fitting {n} rows needs about {needed / 1e9:.1f} GB on {where} and "
+                    f"{free / 1e9:.1f} GB are free: fit a subset of the rows and predict the "
+                    "others, or pass X as float32."
+                )
+
+    def open_index(
+        self, X: Any, neighbors: Any, *, metric: Any, n_jobs: int | None, seed: int
+    ) -> NeighborIndex:
+        """Return a neighbour search over X, on the device unless the user brought one."""
+        del n_jobs
+        opened = partial(TorchIndex, X, metric=metric, device=self.device, seed=seed)
+        if isinstance(neighbors, str):
+            return opened(engine=neighbors)
+        X = as_numpy(X)
+        if hasattr(neighbors, "kneighbors"):
+            return SearcherIndex(X, neighbors, metric=metric)
+        return GivenIndex(X, *lists_brought(neighbors), metric=metric, otherwise=opened)
+
+    def searches_exactly(self, X: Any, metric: Any, shape: tuple[int, int]) -> bool:
+        """Tell whether ``neighbors="auto"`` is exact for samples like X in some number."""
+        del X, metric
+        return exact_pays(shape[0], *shape)
+
+    def lists(self, index: NeighborIndex, n_neighbors: int) -> Neighbors:
+        """Return the neighbours of every sample."""
+        first = getattr(index, "first", index)
+        if not isinstance(first, TorchIndex) or first.device_rows is None:
+            return CpuSteps().lists(index, n_neighbors)
+        near, away = first.device_lists(n_neighbors)
+        numbers: Any = np.int32 if index.n_samples < 2**31 else np.int64
+        found = Neighbors(to_host(near, numbers), to_host(away))
+        self._found = found, near, away, first.device_rows.exact
+        return found
+
+    def graph(
+        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
+        sigma: float | str, tree_depth: int, theta: float, **pairs: Any,
+    ) -> BuiltGraph:  # fmt: skip
+        """Return the constrained graph; the device selects pairs faster than it is sent them."""
+        del edges
+        found, self._found = self._found, None
+        place = doubles(self.device)
+        if found is None or found[0] is not neighbors:
+            parts = (neighbors.indices, neighbors.distances, X)
+            found = (neighbors, *(moved(part, place) for part in parts))
+        built = torch_graph(
+            found[1], found[2], codes, X=found[3], sigma=sigma, tree_depth=tree_depth,
+            theta=theta, **pairs,
+        )  # fmt: skip
+        selected, graph = built.to_numpy()
+        self._built = graph, built
+        return BuiltGraph(built.sigma, selected, graph)
+
+    def walk(
+        self, graph: ConstrainedGraph, labeled: NDArray[np.intp], codes: NDArray[np.intp], *,
+        n_jobs: int | None, **settings: Any,
+    ) -> LabelWalk:  # fmt: skip
+        """Walk from all labelled samples."""
+        built, self._built = self._built, None
+        if built is None or built[0] is not graph:
+            return CpuSteps().walk(graph, labeled, codes, n_jobs=n_jobs, **settings)
+        return torch_label_walk(built[1], labeled, codes, **settings)
+
+    def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:
+        """Return new rows: a tensor that is on a device stays one."""
+        if is_tensor(X) and X.device.type != "cpu":
+            return check_new_tensor(estimator, X.to(self.device), template)
+        plain = type(X) is np.ndarray and X.dtype == template.dtype and X.ndim == 2 and len(X) > 0
+        named = hasattr(estimator, "feature_names_in_")
+        if plain and not named and X.shape[1] == estimator.n_features_in_:
+            return X  # looked through on the device, which is far quicker
+        return CpuSteps().new_rows(estimator, X, template)
+
+    def votes(
+        self, model: Any, X: Any
+    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
+        """Yield chunks of new rows: reconstructed, and voted for, all on the device."""
+        index, nearest = model._index, model._walk.nearest
+        first = getattr(index.first, "opened", index.first)
+        if index.n_late or not isinstance(first, TorchIndex) or first.device_rows is None:
+            other: Steps = CpuSteps()
+            yield from other.votes(model, as_numpy(X))
+            return
+        if self._known is None or self._known.source is not nearest:
+            self._known = KnownWeights(nearest, len(model._walk.voter_classes), first.device_rows)
+        yield from device_votes(
+            X, first, self._known,
+            n_neighbors=min(model.graph_neighbors, index.n_samples),
+            n_voting=model._walk.n_voting,
+            voter_classes=model._walk.voter_classes,
+            class_factors=model._class_factors,
+        )  # fmt: skip

@@ -1,0 +1,330 @@
+"""PyTorch, imported when it is asked for: devices, tensors, tiles that fit into memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
+
+__all__ = [
+    "DEVICES",
+    "as_numpy",
+    "chosen_device",
+    "free_bytes",
+    "is_tensor",
+    "matrix_precision",
+    "moved",
+    "with_tiles",
+]
+
+DEVICES = "'auto', 'cpu', 'cuda', 'cuda:N' or 'mps'"
+_NAME = re.compile(r"auto|cpu|cuda(:\d+)?|mps|torch:cpu")
+_SHARE_OF_FREE = 0.25  # of the device's free memory, for one tile and what is made of it
+_HOST_BYTES = 1 << 28
+_LEAST_ROWS = 16
+
+
+def is_tensor(value: Any) -> bool:
+    """Tell whether a value is a tensor of PyTorch, without importing that.
+
+    Examples
+    --------
+    >>> from manifoldknn.gpu.tensors import is_tensor
+    >>> is_tensor([1.0, 2.0])
+    False
+    """
+    kinds = type(value).__mro__
+    return any(kind.__module__ == "torch" and kind.__name__ == "Tensor" for kind in kinds)
+
+
+def as_numpy(value: Any) -> Any:
+    """Return a tensor as a NumPy array, on the CPU; anything else as it is.
+
+    Parameters
+    ----------
+    value : object
+        Tensors may have any dtype: what NumPy lacks becomes float32.
+
+    Returns
+    -------
+    object
+        An array that shares memory with a tensor on the CPU.
+    """
+    if not is_tensor(value):
+        return value
+    value = value.detach().cpu()
+    if str(value.dtype) in ("torch.bfloat16",) or "float8" in str(value.dtype):
+        value = value.float()
+    return value.resolve_conj().resolve_neg().numpy()
+
+
+def chosen_rows(X: Any, mask: NDArray[np.bool_]) -> Any:
+    """Return some rows of samples, of a tensor as an array.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or torch.Tensor
+        The samples.
+    mask : ndarray of bool
+        Which of them.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        Those rows.
+    """
+    if not is_tensor(X):
+        return X[mask]
+    import torch
+
+    return as_numpy(X[torch.as_tensor(np.flatnonzero(mask), device=X.device)])
+
+
+def check_device(device: Any) -> None:
+    """Raise ValueError unless `device` is a name that may be understood.
+
+    Parameters
+    ----------
+    device : object
+        The parameter.
+    """
+    if not isinstance(device, str) or not _NAME.fullmatch(device):
+        raise ValueError(f"device={device!r} must be {DEVICES}.")
+
+
+def chosen_device(device: str, X: Any) -> Any:
+    """Return the device that a fit on X runs on, None for the CPU without PyTorch.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda", "cuda:N", "mps", "torch:cpu"}
+        "auto" is the CPU unless X is a tensor on another device. "torch:cpu" runs the GPU's
+        code on the CPU: slowly, to try or test it.
+    X : object
+        The user's samples.
+
+    Returns
+    -------
+    torch.device or None
+        One that is there.
+
+    Raises
+    ------
+    ImportError
+        Where PyTorch is not installed.
+    ValueError
+        Where there is no such device.
+    """
+    check_device(device)
+    elsewhere = is_tensor(X) and X.device.type != "cpu"
+    if device == "cpu" or (device == "auto" and not elsewhere):
+        return None
+    if device == "auto":
+        return X.device
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError(
+            f"device={device!r} needs PyTorch: pip install 'manifoldknn[gpu]', or use device='cpu'."
+        )
+    import torch
+
+    kind = device.partition(":")[0]
+    if kind == "torch":
+        return torch.device("cpu")
+    _check_present(torch, device, kind)
+    if elsewhere and X.device.type == kind and ":" not in device:
+        return X.device
+    if device == "cuda":
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device(device)
+
+
+def _check_present(torch: Any, device: str, kind: str) -> None:
+    present = torch.cuda.is_available() if kind == "cuda" else torch.backends.mps.is_available()
+    if not present:
+        made_for = "CUDA" if kind == "cuda" else "Apple's Metal"
+        raise ValueError(
+            f"device={device!r}, but PyTorch {torch.__version__} finds no such GPU: install a "
+            f"driver and a build of PyTorch made for {made_for} (https://pytorch.org says which), "
+            "or use device='cpu'."
+        )
+    number = int(device.partition(":")[2] or 0)
+    if kind == "cuda" and number >= torch.cuda.device_count():
+        raise ValueError(
+            f"device={device!r}, but there are {torch.cuda.device_count()} GPUs, counted from 0: "
+            "use device='cuda'."
+        )
+
+
+def moved(values: Any, device: Any, dtype: Any = None) -> Any:
+    """Return an array or a tensor as a tensor on a device.
+
+    Parameters
+    ----------
+    values : ndarray or torch.Tensor
+        What to move; not copied where it is there already.
+    device : torch.device
+        Where to.
+    dtype : torch.dtype, optional
+        Another type, converted to on the device.
+
+    Returns
+    -------
+    torch.Tensor
+        Contiguous.
+    """
+    import torch
+
+    if not is_tensor(values):
+        array = np.ascontiguousarray(values)
+        if not array.flags.writeable:  # PyTorch has no tensors that are read-only, and would warn
+            array = array.copy()
+        values = torch.from_numpy(array)
+    values = values.detach().to(device)
+    return (values if dtype is None else values.to(dtype)).contiguous()
+
+
+def doubles(device: Any) -> Any:
+    """Return the device itself, or the CPU where it has no double precision."""
+    import torch
+
+    return torch.device("cpu") if device.type == "mps" else device
+
+
+def free_bytes(device: Any) -> int:
+    """Return how many bytes of a device's memory may be taken.
+
+    Parameters
+    ----------
+    device : torch.device
+        The device.
+
+    Returns
+    -------
+    int
+        What the driver and PyTorch's own store have free; on the CPU and on "mps", a fixed
+        amount that leaves room for others.
+    """
+    import torch
+
+    if device.type != "cuda":
+        return 4 * _HOST_BYTES
+    free, _ = torch.cuda.mem_get_info(device)
+    stored = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(free + stored)
+
+
+def tile_rows(device: Any, bytes_per_row: float, most_bytes: float) -> int:
+    """Return how many rows to work on at a time.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where.
+    bytes_per_row : float
+        What a row takes with all that is made of it.
+    most_bytes : float
+        What a tile may take however much is free.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    room = min(_SHARE_OF_FREE * free_bytes(device), most_bytes)
+    return max(1, int(room / max(1.0, bytes_per_row)))
+
+
+def with_tiles(
+    work: Callable[[slice], None], n_rows: int, rows: int, device: Any, *, least: int = _LEAST_ROWS
+) -> None:
+    """Do some work tile by tile, in smaller tiles once memory runs out.
+
+    Parameters
+    ----------
+    work : callable
+        Does the rows of a slice, and may do them again.
+    n_rows : int
+        Rows in all.
+    rows : int
+        Rows of the first tile.
+    device : torch.device
+        Where memory may run out.
+    least : int, default=16
+        A tile of so few rows that does not fit is an error.
+    """
+    start = 0
+    while start < n_rows:
+        part = slice(start, min(start + rows, n_rows))
+        try:
+            work(part)
+        except RuntimeError as error:
+            if not is_out_of_memory(error) or rows <= least:
+                raise
+            rows = max(least, min(rows, part.stop - part.start) // 2)
+            logger.info("out of memory on %s: going on with %d rows at a time", device, rows)
+        else:
+            start = part.stop
+            continue
+        release(device)  # outside the handler, which would keep the tile alive
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an error says that a device's memory is used up."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
+
+
+def release(device: Any) -> None:
+    """Give back what PyTorch keeps for later."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+@contextmanager
+def matrix_precision(name: str) -> Iterator[None]:
+    """Multiply matrices of single precision in full ("highest") or by TF32 ("high") inside.
+
+    Parameters
+    ----------
+    name : {"highest", "high"}
+        With "high", products of CUDA devices round what they multiply to 11 bits.
+    """
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(name)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def to_host(values: Any, dtype: Any = None) -> NDArray[Any]:
+    """Return a tensor as an array of its own.
+
+    Parameters
+    ----------
+    values : torch.Tensor
+        On any device.
+    dtype : numpy dtype, optional
+        Another type.
+
+    Returns
+    -------
+    ndarray
+        Does not share memory with the tensor.
+    """
+    array: NDArray[Any] = values.detach().cpu().numpy()
+    shared = values.device.type == "cpu"
+    return array.astype(dtype or array.dtype, copy=shared)

@@ -1,0 +1,207 @@
+"""What each step of the method needs from the machine it runs on.
+
+The classifier is written once, in terms of these steps; `CpuSteps` takes them with
+NumPy, `manifoldknn.gpu.steps.TorchSteps` on a device of PyTorch. Whatever the machine,
+steps hand back NumPy arrays: a fitted model does not know where it was fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.engines import automatic_engine, check_neighbors, open_index
+from manifoldknn.exceptions import DeviceWarning, warn_caller
+from manifoldknn.gpu.tensors import as_numpy, chosen_device
+from manifoldknn.graph import ConstrainedGraph, automatic_sigma, build_graph, selected_edges
+from manifoldknn.memory import check_memory
+from manifoldknn.neighbors import NeighborIndex, Neighbors, check_metric
+from manifoldknn.reconstruct import row_chunks
+from manifoldknn.samples import check_new_samples, check_samples
+from manifoldknn.spanning import Edges
+from manifoldknn.voters import LabelWalk, label_walk
+
+__all__ = ["BuiltGraph", "CpuSteps", "Steps", "choose_steps", "usable_steps"]
+
+
+@dataclass(frozen=True)
+class BuiltGraph:
+    """The constrained graph and what it was made with.
+
+    Attributes
+    ----------
+    sigma : float
+        The kernel width.
+    edges : tuple of ndarray
+        Pairs that the third rule links.
+    graph : ConstrainedGraph
+        The graph the walk runs on.
+    """
+
+    sigma: float
+    edges: Edges
+    graph: ConstrainedGraph
+
+
+class Steps(Protocol):
+    """The steps of a fit and of a prediction, in the order in which they are taken."""
+
+    def samples(self, estimator: Any, X: Any, y: Any) -> Any:
+        """Return the user's samples, checked, in a form that the other steps take."""
+
+    def check(
+        self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, n_jobs: int | None,
+        n_classes: int, n_neighbors: int, graph: str, graph_neighbors: int,
+    ) -> None:  # fmt: skip
+        """Raise an error, before any heavy work, if this cannot be done or not be held."""
+
+    def open_index(
+        self, X: Any, neighbors: Any, *, metric: Any, n_jobs: int | None, seed: int
+    ) -> NeighborIndex:
+        """Return a neighbour search over X."""
+
+    def searches_exactly(self, X: Any, metric: Any, shape: tuple[int, int]) -> bool:
+        """Tell whether ``neighbors="auto"`` is exact for samples like X in some number."""
+
+    def lists(self, index: NeighborIndex, n_neighbors: int) -> Neighbors:
+        """Return the neighbours of every sample, in the smallest type that names them all."""
+
+    def graph(
+        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
+        sigma: float | str, tree_depth: int, theta: float, **pairs: Any,
+    ) -> BuiltGraph:  # fmt: skip
+        """Return the constrained graph; `edges` are the selected pairs if they are known."""
+
+    def walk(
+        self, graph: ConstrainedGraph, labeled: NDArray[np.intp], codes: NDArray[np.intp], *,
+        n_jobs: int | None, **settings: Any,
+    ) -> LabelWalk:  # fmt: skip
+        """Walk from all labelled samples."""
+
+    def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:
+        """Return a user's new rows, checked, in a form that `votes` takes."""
+
+    def votes(
+        self, model: Any, X: Any
+    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
+        """Yield chunks of new rows: the shares of their votes, and which nobody votes for."""
+
+
+class CpuSteps:
+    """The steps by NumPy."""
+
+    def samples(self, estimator: Any, X: Any, y: Any) -> Any:
+        """Return the user's samples as float32 or float64, dense or CSR."""
+        return check_samples(estimator, as_numpy(X), y)
+
+    def check(
+        self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, **settings: Any
+    ) -> None:
+        """Raise an error if something is not offered, or will not fit into memory."""
+        check_metric(metric, is_sparse=not isinstance(X, np.ndarray))
+        if neighbors is not None:
+            check_neighbors(
+                neighbors, X, metric=metric, graph_neighbors=settings["graph_neighbors"]
+            )
+        check_memory(X, n_labeled, **settings)
+
+    def open_index(
+        self, X: Any, neighbors: Any, *, metric: Any, n_jobs: int | None, seed: int
+    ) -> NeighborIndex:
+        """Return a neighbour search over X."""
+        return open_index(X, neighbors, metric=metric, n_jobs=n_jobs, seed=seed)
+
+    def searches_exactly(self, X: Any, metric: Any, shape: tuple[int, int]) -> bool:
+        """Tell whether ``neighbors="auto"`` is exact for samples like X in some number."""
+        return automatic_engine(X, metric, shape) == "exact"
+
+    def lists(self, index: NeighborIndex, n_neighbors: int) -> Neighbors:
+        """Return the neighbours of every sample."""
+        found = index.among_samples(n_neighbors)
+        # Kept with the model, so in the smallest type that names every row.
+        numbers: Any = found.indices.astype(np.int32 if index.n_samples < 2**31 else np.int64)
+        return Neighbors(numbers, found.distances)
+
+    def graph(
+        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
+        sigma: float | str, tree_depth: int, theta: float, **pairs: Any,
+    ) -> BuiltGraph:  # fmt: skip
+        """Return the constrained graph."""
+        width = automatic_sigma(neighbors) if sigma == "auto" else float(sigma)
+        edges = edges or selected_edges(X, neighbors, **pairs)
+        graph = build_graph(
+            X, neighbors, codes, sigma=width, tree_depth=tree_depth, theta=theta, edges=edges,
+            **pairs,
+        )  # fmt: skip
+        return BuiltGraph(width, edges, graph)
+
+    def walk(
+        self, graph: ConstrainedGraph, labeled: NDArray[np.intp], codes: NDArray[np.intp], *,
+        n_jobs: int | None, **settings: Any,
+    ) -> LabelWalk:  # fmt: skip
+        """Walk from all labelled samples."""
+        return label_walk(graph, labeled, codes, n_jobs=n_jobs, **settings)
+
+    def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:
+        """Return new rows in the form of the fitted ones."""
+        return check_new_samples(estimator, as_numpy(X), template)
+
+    def votes(
+        self, model: Any, X: Any
+    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
+        """Yield chunks of new rows: reconstructed, and voted for."""
+        kept = model._walk.nearest.weights.shape[1]
+        for part in row_chunks(X.shape[0], X.shape[1], kept, len(model.classes_)):
+            nearest = model._reconstructed(X[part])
+            yield part, model._shares(nearest), np.isneginf(nearest.log_scale)
+
+
+def choose_steps(device: str, X: Any) -> Steps:
+    """Return the steps for the parameter `device` and a user's samples.
+
+    Parameters
+    ----------
+    device : str
+        As in `ManifoldKNNClassifier`.
+    X : object
+        The samples, of which only the device matters.
+
+    Returns
+    -------
+    Steps
+        On the CPU or on a device that is there.
+    """
+    place = chosen_device(device, X)
+    if place is None:
+        return CpuSteps()
+    from manifoldknn.gpu.steps import TorchSteps
+
+    return TorchSteps(place)
+
+
+def usable_steps(device: str) -> Steps:
+    """Return the steps for a model that was written down, on the CPU if need be.
+
+    Parameters
+    ----------
+    device : str
+        Where it was fitted.
+
+    Returns
+    -------
+    Steps
+        On that device if it is there.
+    """
+    try:
+        return choose_steps(device, None)
+    except (ImportError, ValueError):
+        warn_caller(
+            f"The model was fitted on {device}, which this machine does not have: it goes on with "
+            "the CPU.",
+            DeviceWarning,
+        )
+        return CpuSteps()

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifoldknn.edges import pruned_edges, union_edges
+from manifoldknn.neighbors import ExactIndex, Neighbors
+from strategies import problems
+
+torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
+from manifoldknn.gpu import edges  # noqa: E402
+
+
+def as_tuples(pairs):
+    low, high = pairs.low.tolist(), pairs.high.tolist()
+    return list(zip(low, high, pairs.length.double().tolist()))
+
+
+def tensors(neighbors):
+    return torch.as_tensor(neighbors.indices), torch.as_tensor(neighbors.distances)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    problem=problems(max_samples=70),
+    k=st.sampled_from([1, 2, 5, 10]),
+    candidates=st.sampled_from([4, 10, 30]),
+    single=st.booleans(),
+    compared=st.sampled_from([1, 5000, 1 << 27]),
+)
+def test_the_same_edges_as_on_the_cpu(problem, k, candidates, single, compared):
+    """Islands, repeated rows and grids: ties and separate parts are everywhere."""
+    X = problem.X
+    k = min(k, len(X) - 1)
+    found = ExactIndex(X).among_samples(min(max(candidates, k), len(X) - 1))
+    if single:  # lengths in single precision, in which more are equal
+        found = Neighbors(found.indices, found.distances.astype(np.float32).astype(np.float64))
+    indices, distances = tensors(found)
+    distances = distances.float() if single else distances
+    usual, edges._COMPARED = edges._COMPARED, compared
+    try:
+        pruned = edges.pruned_pairs(
+            indices.int(), distances, k, X=torch.as_tensor(X), metric="euclidean"
+        )
+        union = edges.union_pairs(indices[:, :k], distances[:, :k])
+    finally:
+        edges._COMPARED = usual
+    assert as_tuples(pruned) == list(zip(*pruned_edges(X, found, k, metric="euclidean")))
+    few = Neighbors(found.indices[:, :k], found.distances[:, :k])
+    assert as_tuples(union) == list(zip(*union_edges(few)))
+
+
+def test_lists_that_are_not_exact():
+    """Approximate neighbours: reverse edges may be shorter than a row's own."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    exact = ExactIndex(X).among_samples(40)
+    lost = np.sort(rng.permuted(np.tile(np.arange(40), (200, 1)), axis=1)[:, :20], axis=1)
+    found = Neighbors(
+        np.take_along_axis(exact.indices, lost, axis=1),
+        np.take_along_axis(exact.distances, lost, axis=1),
+    )
+    pairs = edges.pruned_pairs(*tensors(found), 5, X=torch.as_tensor(X), metric="euclidean")
+    assert as_tuples(pairs) == list(zip(*pruned_edges(X, found, 5, metric="euclidean")))

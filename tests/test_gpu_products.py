@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
+from manifoldknn.gpu import products  # noqa: E402
+from manifoldknn.gpu.products import SparseProduct, WalkOperator  # noqa: E402
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    n=st.integers(1, 30),
+    share=st.floats(0, 1),
+    long=st.sampled_from([2, 5, 64]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_products_are_those_of_dense_matrices(n, share, long, seed):
+    """Rows with more entries than one thread adds up are cut into pieces."""
+    rng = np.random.default_rng(seed)
+    S = np.where(rng.random((n, n)) < share, rng.random((n, n)), 0.0)
+    S[0] = rng.random(n)
+    matrix = sparse.csr_array(S)
+    v = rng.normal(size=(n, 4))
+    linked = np.sort(rng.choice(n, int(rng.integers(0, n + 1)), replace=False))
+    group = np.sort(rng.integers(0, 3, len(linked)))
+    scale = rng.random(len(linked))
+    usual, products._LONG = products._LONG, long
+    try:
+        product = SparseProduct(
+            torch.as_tensor(matrix.indptr.astype(np.int64)),
+            torch.as_tensor(matrix.indices),
+            torch.as_tensor(matrix.data),
+        )
+        whole = WalkOperator(product, *map(torch.as_tensor, (linked, group, scale)), 0.9)
+        found, walked = product(torch.as_tensor(v)), whole(torch.as_tensor(v))
+    finally:
+        products._LONG = usual
+    np.testing.assert_allclose(found, S @ v, atol=1e-13)
+    links = np.zeros((n, n))
+    same = (group[:, None] == group[None, :]) & ~np.eye(len(linked), dtype=bool)
+    links[np.ix_(linked, linked)] = same * scale[:, None] * scale[None, :]
+    np.testing.assert_allclose(walked, v - 0.9 * (S + links) @ v, atol=1e-13)

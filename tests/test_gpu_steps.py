@@ -1,0 +1,277 @@
+"""A fit by PyTorch is the fit of the CPU, step by step and in all that follows."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits, make_moons
+from sklearn.neighbors import NearestNeighbors
+
+from manifoldknn import ManifoldKNNClassifier, find_label_errors, inspect, persist, suggest
+from manifoldknn.neighbors import ExactIndex
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
+
+from manifoldknn.gpu import steps as module  # noqa: E402
+
+DEVICES = [
+    "torch:cpu",
+    pytest.param(
+        "cuda",
+        marks=[
+            pytest.mark.gpu,
+            pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+        ],
+    ),
+]
+any_problem = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
+
+
+def classifier(device="torch:cpu", **params):
+    return ManifoldKNNClassifier(device=device, **params)
+
+
+def labeled(truth, per_class=3, seed=0):
+    rng, y = np.random.default_rng(seed), np.full(len(truth), -1)
+    for c in np.unique(truth):
+        y[rng.choice(np.flatnonzero(truth == c), per_class, replace=False)] = c
+    return y
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, truth = load_digits(return_X_y=True)
+    X, truth = X[:900] / 16, truth[:900]
+    return X, truth, labeled(truth)
+
+
+def assert_alike(ours, cpu, atol=1e-4):
+    """The same graph, answers within the accuracy of the walk."""
+    # Where two neighbours are equally far but for rounding, either may come first.
+    assert (ours._lists.indices == cpu._lists.indices).mean() > 0.999
+    assert ours._lists.indices.dtype == cpu._lists.indices.dtype
+    np.testing.assert_allclose(ours._lists.distances, cpu._lists.distances, rtol=1e-12)
+    for one, two in zip(ours._edges, cpu._edges):
+        assert one.dtype == two.dtype
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+    assert ours.sigma_ == pytest.approx(cpu.sigma_, rel=1e-12)
+    W, V = ours._graph.log_weights, cpu._graph.log_weights
+    assert (W.indices == V.indices).all()
+    np.testing.assert_allclose(W.data, V.data, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(ours.label_distributions_, cpu.label_distributions_, atol=atol)
+    assert (ours.transduction_ == cpu.transduction_).mean() > 0.998
+    assert (ours.unreached_ == cpu.unreached_).all()
+    for name in ("transduction_", "label_distributions_", "labeled_indices_", "classes_"):
+        assert type(getattr(ours, name)) is np.ndarray
+        assert getattr(ours, name).dtype == getattr(cpu, name).dtype
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"graph": "union", "graph_neighbors": 7},
+        {"metric": "cosine"},
+        {"sigma": 0.4, "alpha": 0.9, "tree_depth": 0},
+        {"n_neighbors": 100},
+        {"class_prior": "labeled", "n_neighbors": 3},
+    ],
+    ids=str,
+)
+def test_fit_and_predict_as_the_cpu(digits, device, params):
+    X, _, y = digits
+    params["tol"] = 1e-6  # the fifth and the sixth voter may be as near as the usual tol
+    cpu = ManifoldKNNClassifier(device="cpu", **params).fit(X, y)
+    ours = classifier(device, **params).fit(X, y)
+    assert_alike(ours, cpu)
+    new = X + 0.02 * np.random.default_rng(0).normal(size=X.shape)
+    np.testing.assert_allclose(ours.predict_proba(new), cpu.predict_proba(new), atol=1e-3)
+    assert (ours.predict(new) == cpu.predict(new)).mean() > 0.998
+    weights, voters = ours.kneighbors(new[:50])
+    np.testing.assert_allclose(weights[:, 0], cpu.kneighbors(new[:50])[0][:, 0], rtol=1e-2)
+    assert (voters[:, 0] == cpu.kneighbors(new[:50])[1][:, 0]).mean() > 0.9
+
+
+@any_problem
+@settings(max_examples=25, deadline=None)
+@given(
+    n=st.integers(4, 40),
+    d=st.integers(1, 4),
+    grid=st.booleans(),
+    graph=st.sampled_from(["pruned", "union"]),
+    neighbors=st.integers(1, 6),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_small_problem(n, d, grid, graph, neighbors, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (n, d)).astype(float) if grid else rng.normal(size=(n, d))
+    X[0] = X.max() + 1
+    y = np.where(rng.random(n) < 0.4, rng.integers(0, 3, n), -1)
+    y[:2] = 0, 1
+    params = {"graph": graph, "graph_neighbors": neighbors, "tol": 1e-6}
+    cpu = ManifoldKNNClassifier(device="cpu", **params).fit(X, y)
+    ours = classifier(**params).fit(X, y)
+    np.testing.assert_allclose(ours.label_distributions_, cpu.label_distributions_, atol=1e-4)
+    assert (ours.unreached_ == cpu.unreached_).all()
+    Q = rng.normal(size=(10, d))
+    nearest = ExactIndex(X).query(Q, min(neighbors + 1, n)).distances
+    clear = np.ones(10, bool) if nearest.shape[1] <= neighbors else nearest[:, -1] > nearest[:, -2]
+    np.testing.assert_allclose(ours.predict_proba(Q)[clear], cpu.predict_proba(Q)[clear], atol=1e-3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_two_fits_are_identical(digits, device):
+    X, _, y = digits
+    one, two = (classifier(device).fit(X, y) for _ in range(2))
+    assert (one.label_distributions_ == two.label_distributions_).all()
+    assert (one.predict_proba(X + 0.01) == two.predict_proba(X + 0.01)).all()
+
+
+@pytest.mark.parametrize("device", ["cpu", *DEVICES])
+def test_tensors_in_arrays_out(digits, device):
+    X, truth, y = digits
+    expected = classifier(device).fit(X, y)
+    clf = classifier(device).fit(torch.from_numpy(X).requires_grad_(), torch.from_numpy(y))
+    assert (clf.transduction_ == expected.transduction_).all()
+    assert type(clf.transduction_) is np.ndarray
+    answers = clf.predict(torch.from_numpy(X[:9]))
+    assert type(answers) is np.ndarray
+    assert (answers == expected.predict(X[:9])).all()
+    clf.partial_fit(torch.from_numpy(X[:5]), torch.from_numpy(truth[:5]))
+    assert (clf.transduction_[-5:] == truth[:5]).all()
+    assert clf.score_samples(torch.from_numpy(X[:3])).shape == (3,)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_auto_follows_a_tensor_on_the_gpu(digits, dtype):
+    X, _, y = digits
+    there = torch.from_numpy(X).to("cuda", dtype)
+    clf = ManifoldKNNClassifier().fit(there, torch.from_numpy(y).cuda())
+    assert clf._steps.device.type == "cuda"
+    cpu = ManifoldKNNClassifier().fit(there.float().cpu().numpy().astype(clf._index.X.dtype), y)
+    assert (clf.transduction_ == cpu.transduction_).mean() > 0.998
+    assert (clf.predict(there) == cpu.predict(clf._index.X)).mean() > 0.998
+    with pytest.raises(ValueError, match="contains NaN"):
+        clf.predict(torch.full_like(there[:2], torch.nan))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_everything_that_follows_a_fit(digits, device, tmp_path):
+    X, truth, y = digits
+    new = X[:60] + 0.02
+    models = []
+    for name in (device, "cpu"):
+        clf = classifier(name).fit(X, y)
+        clf.partial_fit(new[:40])
+        clf.set_labels([3, 4], truth[[3, 4]])
+        clf.partial_fit(new[40:], refresh=False)
+        assert clf.predict(new).shape == (60,)
+        clf.refresh()
+        models.append(clf)
+    ours, cpu = models
+    np.testing.assert_allclose(ours.label_distributions_, cpu.label_distributions_, atol=1e-4)
+    np.testing.assert_allclose(ours.score_samples(new), cpu.score_samples(new), rtol=1e-6)
+    assert (ours.is_off_manifold() == cpu.is_off_manifold()).all()
+    assert suggest(ours, 5).rows.tolist() == suggest(cpu, 5).rows.tolist()
+    assert find_label_errors(ours).rows.tolist() == find_label_errors(cpu).rows.tolist()
+    assert inspect(ours).n_edges == inspect(cpu).n_edges
+    whole = classifier(device).fit(ours._index.X, ours._labels.codes)
+    np.testing.assert_allclose(
+        ours.label_distributions_, whole.label_distributions_, rtol=0, atol=1e-6
+    )
+    persist.save(ours, tmp_path / "model.mknn")
+    others = persist.load(tmp_path / "model.mknn"), pickle.loads(pickle.dumps(ours))
+    for other in (*others, copy.deepcopy(ours)):
+        assert (other.predict_proba(new) == ours.predict_proba(new)).all()
+        assert other.device == device
+
+
+def test_the_device_of_a_model_can_be_changed(digits):
+    X, _, y = digits
+    clf = classifier().fit(X, y)
+    clf.set_params(device="cpu").refresh()
+    assert isinstance(clf._index.first, ExactIndex)
+    assert_alike(clf, ManifoldKNNClassifier(device="cpu").fit(X, y))
+
+
+@pytest.mark.parametrize("neighbors", ["exact", "inverted", "lists", "searcher"])
+def test_neighbors_of_choice(digits, neighbors):
+    X, _, y = digits
+    brought = neighbors
+    if neighbors == "lists":
+        found = ExactIndex(X).among_samples(30)
+        brought = found.indices, found.distances
+    elif neighbors == "searcher":
+        brought = NearestNeighbors()
+    clf = classifier(neighbors=brought).fit(X, y)
+    cpu = ManifoldKNNClassifier(device="cpu", neighbors="exact").fit(X, y)
+    assert (clf.transduction_ == cpu.transduction_).mean() > 0.98
+    assert (clf.predict(X + 0.01) == cpu.predict(X + 0.01)).mean() > 0.98
+
+
+def test_unreached_rows_are_answered_as_on_the_cpu():
+    X, truth = make_moons(80, noise=0.03, random_state=0)
+    X[40:] += 50
+    y = np.full(80, -1)
+    y[:40] = np.where(np.arange(40) < 4, truth[:40], -1)
+    params = {"graph": "union", "graph_neighbors": 4}
+    answers = []
+    for device in ("cpu", "torch:cpu"):
+        with pytest.warns(UserWarning, match="connected to no labelled sample"):
+            clf = classifier(device, **params).fit(X, y)
+        with pytest.warns(UserWarning, match="connected to no labelled sample"):
+            answers.append((clf.unreached_, clf.transduction_, clf.predict(X + 0.01)))
+    for one, two in zip(*answers):
+        assert (one == two).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "X", "message"),
+    [
+        (
+            {"metric": "manhattan"},
+            None,
+            "metric='manhattan' is not available on device='torch:cpu'",
+        ),
+        ({"graph": "full"}, None, "graph='full' is not available on device='torch:cpu'"),
+        ({}, "sparse", "X is sparse, which device='torch:cpu' cannot use: use device='cpu'"),
+        ({"neighbors": "other"}, None, "neighbors='other' must be one of"),
+    ],
+)
+def test_what_only_the_cpu_does(digits, params, X, message):
+    from scipy import sparse
+
+    rows, _, y = digits
+    clf = classifier(**params)
+    with pytest.raises(ValueError, match=message):
+        clf.fit(sparse.csr_array(rows) if X else rows, y)
+    assert not hasattr(clf, "classes_")
+
+
+def test_too_little_memory_is_said_before_the_work(digits, monkeypatch):
+    X, _, y = digits
+    monkeypatch.setattr(module, "available_memory", lambda: 10_000)
+    with pytest.raises(MemoryError, match=r"Fitting 900 rows needs about .* GB on the host"):
+        classifier().fit(X, y)
+
+
+def test_no_neighbour_library_of_the_cpu_is_imported():
+    code = (
+        "import sys, numpy as np; from manifoldknn import ManifoldKNNClassifier\n"
+        "X = np.random.default_rng(0).normal(size=(300, 5))\n"
+        "y = np.full(300, -1); y[:4] = 0, 1, 0, 1\n"
+        "for engine in ('auto', 'inverted'):\n"
+        "    clf = ManifoldKNNClassifier(device='torch:cpu', neighbors=engine).fit(X, y)\n"
+        "    clf.predict(X)\n"
+        "found = {'faiss', 'hnswlib', 'pynndescent', 'annoy'} & set(sys.modules)\n"
+        "assert not found, found"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)

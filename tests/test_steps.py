@@ -1,0 +1,38 @@
+"""The seam: steps are chosen by device, and come back from files on any machine."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from manifoldknn import steps
+from manifoldknn.exceptions import DeviceWarning
+from manifoldknn.steps import CpuSteps, Steps, choose_steps, usable_steps
+
+
+def methods(kind):
+    return {name for name in vars(kind) if not name.startswith("_")}
+
+
+def test_the_cpu_is_chosen_by_name_and_by_default():
+    assert isinstance(choose_steps("cpu", None), CpuSteps)
+    assert isinstance(choose_steps("auto", np.zeros((3, 2))), CpuSteps)
+
+
+def test_a_model_from_elsewhere_goes_on_with_the_cpu(monkeypatch):
+    def missing(*_):
+        raise ImportError("PyTorch")
+
+    monkeypatch.setattr(steps, "chosen_device", missing)
+    with pytest.warns(DeviceWarning, match="fitted on cuda:1, which this machine does not have"):
+        assert isinstance(usable_steps("cuda:1"), CpuSteps)
+
+
+def test_both_machines_take_the_same_steps():
+    pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
+    from manifoldknn.gpu.steps import TorchSteps
+
+    assert methods(CpuSteps) == methods(TorchSteps) == methods(Steps)
+    chosen = choose_steps("torch:cpu", None)
+    assert isinstance(chosen, TorchSteps)
+    assert isinstance(pickle.loads(pickle.dumps(chosen)), TorchSteps)
