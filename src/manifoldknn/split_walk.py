@@ -68,8 +68,9 @@ def split_walk(
     -------
     NearestLabeled or None
         None where this is not the way: too few must-links per row, a graph that should not be
-        factorised, weights that single precision cannot hold, or must-links among rows that are
-        not asked for.
+        factorised, degrees that single precision cannot hold, or must-links among rows that are
+        not asked for. Weights of rows far from all labels may be too small for it; such rows have
+        a tiny or infinitely negative `log_scale`.
 
     Notes
     -----
@@ -91,14 +92,11 @@ def split_walk(
         return _selected(walk.weights(rows), n_kept)
 
     found = list(countdown(in_threads(select, pieces, n_jobs), len(pieces), "blocks of rows"))
-    out = NearestLabeled(
+    return NearestLabeled(
         np.concatenate([one.weights for one in found]),
         np.concatenate([one.voters for one in found]),
         np.concatenate([one.log_scale for one in found]),
     )
-    smallest = 0.5 * np.log(np.finfo(np.float32).tiny)
-    lost = ~(out.log_scale >= smallest) & (walk.totals > 0)
-    return None if lost.any() or np.isposinf(out.log_scale).any() else out
 
 
 class _Split:
@@ -132,7 +130,7 @@ class _Split:
         inner = np.eye(n_groups) - alpha * (q.T @ R)
         smooth = alpha * np.linalg.solve(inner.T, R.T).T
         sums = x[:, n_groups : n_groups + 2] + smooth @ (R.T @ sources)
-        self.totals = 0.5 * (sums[:, 0] / root + sums[:, 1] * root)
+        mean = 0.5 * (sums[:, 0] / root + sums[:, 1] * root) / len(labeled)
         single = np.float32
         self._left = np.hstack([smooth * (0.5 * root)[:, None], smooth * (0.5 / root)[:, None]])
         self._left = self._left.astype(single)
@@ -141,7 +139,7 @@ class _Split:
         self._lonely = np.flatnonzero(graph.group[labeled] < 0)
         ratio = root[:, None] / root[lonely]
         self._lonely_weights = (x[:, n_groups + 2 :] * 0.5 * (ratio + 1 / ratio)).astype(single)
-        self._local = _local_part(halves, root, self.totals / len(labeled), tol, n_jobs)
+        self._local = _local_part(halves, root, mean, tol, n_jobs)
         column = np.zeros(n, dtype=np.intp)
         column[labeled] = np.arange(len(labeled))
         self._column = column[linked]
@@ -232,11 +230,11 @@ def _local_part(
     # does so is passed on to row i at most times that.
     hit = halves.hits_times(scales.linked[:, None])[:, 0] / scales.rows
     lightest = np.square(scales.linked.min())
-    with np.errstate(divide="ignore"):
-        bound = np.append(
-            2.0 * top / ((1.0 + np.square(scales.rows) / lightest) * hit),
-            2.0 / ((1.0 + np.square(scales.linked) / lightest) * halves.delta),
-        )
+    reached = hit > 0
+    bound = np.append(
+        2.0 * top[reached] / ((1.0 + np.square(scales.rows[reached]) / lightest) * hit[reached]),
+        2.0 / ((1.0 + np.square(scales.linked) / lightest) * halves.delta),
+    )
     series = _series(halves, scales, hits, share * float(bound.min()))
     # In both, x_ij stands for an entry of A₀⁻¹ times Δ_j: `weights` divides by it.
     lower = series + sparse.eye_array(len(linked), format="csr", dtype=np.float32)

@@ -208,7 +208,7 @@ def nearest_labeled(
     normalized = NormalizedGraph(graph)
     if n_kept < len(labeled):
         split = split_walk(normalized, labeled, alpha, n_kept, tol=tol, n_jobs=n_jobs)
-        if split is not None:
+        if split is not None and not _any_lost(split.log_scale, graph, labeled):
             return split if rows is None else split.rows(rows), 1, True
     ready = prepared_graph(normalized, labeled, alpha, n_columns=len(labeled))
     del normalized
@@ -301,12 +301,22 @@ def _at_once(
     chosen = heaviest.chosen()
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(chosen.values, 0.0), dtype=np.float64)
-    smallest = 0.5 * np.log(np.finfo(dtype).tiny)
-    lost = ~(logs.max(axis=1) >= smallest)
     if np.isnan(logs).any() or np.isposinf(logs).any():
         return None
-    if lost.any():
-        reached = graph.reached(labeled)
-        if (lost & (reached if rows is None else reached[rows])).any():
-            return None
+    if _any_lost(logs.max(axis=1), graph, labeled, rows):
+        return None
     return heaviest_first(logs, chosen.voters)
+
+
+def _any_lost(
+    log_scale: NDArray[np.float64],
+    graph: ConstrainedGraph,
+    labeled: NDArray[np.intp],
+    rows: NDArray[Any] | None = None,
+) -> bool:
+    """Tell whether a row's weights are too small for single precision, though labels reach it."""
+    lost = ~(log_scale >= 0.5 * np.log(np.finfo(np.float32).tiny))
+    if not lost.any():
+        return False
+    reached = graph.reached(labeled)
+    return bool((lost & (reached if rows is None else reached[rows])).any())

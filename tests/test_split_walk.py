@@ -1,0 +1,194 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import manifoldknn.halves as halves_module
+import manifoldknn.split_walk as split_module
+import manifoldknn.voters as voters_module
+import oracles
+from manifoldknn import ManifoldKNNClassifier, constrained_graph
+from manifoldknn.graph import automatic_sigma, build_graph
+from manifoldknn.neighbors import ExactIndex
+from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.split_walk import split_walk
+
+
+def half_labeled(n, n_classes, share, seed, spread=2.0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, 3)) + spread * np.eye(max(3, n_classes), 3)[truth]
+    y = np.where(rng.random(n) < share, truth, -1)
+    return X, y
+
+
+def built(X, y, *, graph="pruned", width=1.0):
+    lists = ExactIndex(X).among_samples(min(30, len(X) - 1))
+    return build_graph(
+        X,
+        lists,
+        y,
+        graph=graph,
+        graph_neighbors=10,
+        sigma=width * automatic_sigma(lists),
+        tree_depth=2,
+        theta=0.1,
+        metric="euclidean",
+    )
+
+
+def check(found, truth, n_kept, tol):
+    """Weights are within tol of the row's largest, and nobody clearly heavier is missing."""
+    largest = truth.max(axis=1)
+    visible = largest > 1e-8  # below, a plain inverse is wrong itself
+    weights = np.take_along_axis(truth, found.voters.astype(np.intp), axis=1)
+    error = np.abs(found.absolute_weights() - weights)[visible] / largest[visible, None]
+    assert error.max() <= tol
+    last = np.sort(truth, axis=1)[:, -n_kept]
+    short = (last - weights.min(axis=1))[visible] / largest[visible]
+    assert short.max() <= 2 * tol
+    assert (np.diff(found.weights, axis=1) <= 0).all()
+    for row in found.voters[visible]:
+        assert len(set(row.tolist())) == n_kept
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n=st.integers(60, 200),
+    n_classes=st.integers(1, 3),
+    share=st.floats(0.4, 0.9),
+    graph=st.sampled_from(["pruned", "union"]),
+    width=st.sampled_from([0.5, 1.0, 3.0]),
+    alpha=st.sampled_from([0.5, 0.99]),
+    tol=st.sampled_from([1e-2, 1e-3, 1e-4]),
+    n_kept=st.integers(1, 12),
+    n_jobs=st.sampled_from([1, 2]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_equals_the_plain_inverse(
+    n, n_classes, share, graph, width, alpha, tol, n_kept, n_jobs, seed
+):
+    X, y = half_labeled(n, n_classes, share, seed)
+    labeled = np.flatnonzero(y >= 0)
+    W = built(X, y, graph=graph, width=width)
+    usual = halves_module._MOST_LEAVING, split_module._ROWS, split_module._COLUMNS
+    # Fewer must-links than it is made for: the series takes more terms and is right all the same.
+    halves_module._MOST_LEAVING, split_module._ROWS, split_module._COLUMNS = 0.9, 50, 32
+    try:
+        found = split_walk(NormalizedGraph(W), labeled, alpha, n_kept, tol=tol, n_jobs=n_jobs)
+    finally:
+        halves_module._MOST_LEAVING, split_module._ROWS, split_module._COLUMNS = usual
+    if found is None:
+        return  # must-links are too few, or weights too small
+    check(found, oracles.walk_weights(W.to_matrix().toarray(), alpha)[:, labeled], n_kept, tol)
+
+
+def test_is_taken_where_half_is_labeled():
+    """The property above returns early where this is not the way; here it is."""
+    X, y = half_labeled(500, 3, 0.5, 0)
+    labeled = np.flatnonzero(y >= 0)
+    W = built(X, y)
+    found = split_walk(NormalizedGraph(W), labeled, 0.99, 20, tol=1e-3)
+    assert found is not None
+    check(found, oracles.walk_weights(W.to_matrix().toarray(), 0.99)[:, labeled], 20, 1e-3)
+
+
+def test_labels_without_must_links():
+    """A class with one label has none."""
+    X, y = half_labeled(400, 2, 0.5, 1)
+    y[np.flatnonzero(y < 0)[:1]] = 2
+    labeled = np.flatnonzero(y >= 0)
+    W = built(X, y)
+    found = split_walk(NormalizedGraph(W), labeled, 0.99, 10, tol=1e-3)
+    assert found is not None
+    check(found, oracles.walk_weights(W.to_matrix().toarray(), 0.99)[:, labeled], 10, 1e-3)
+    lonely = int(np.flatnonzero(y[labeled] == 2)[0])
+    assert (found.voters[:, 0] == lonely).any()
+
+
+def test_rows_that_no_label_reaches():
+    X, y = half_labeled(400, 2, 0.5, 2)
+    X, y = np.vstack([X, X[:40] * 0.1 + 1e3]), np.append(y, np.full(40, -1))
+    labeled = np.flatnonzero(y >= 0)
+    found = split_walk(NormalizedGraph(built(X, y, graph="union")), labeled, 0.99, 8, tol=1e-3)
+    assert found is not None
+    assert np.isneginf(found.log_scale[-40:]).all()
+    assert (found.weights[-40:] == 0).all()
+    assert np.isfinite(found.log_scale[:-40]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"tol": 1e-9}, "single precision does not do"),
+        ({"share": 0.02}, "must-links are few"),
+        ({"share": 1.0}, "no row is without them"),
+        ({"width": 0.01}, "degrees leave single precision"),
+    ],
+)
+def test_is_not_the_way(change, why):
+    X, y = half_labeled(300, 3, change.get("share", 0.5), 3)
+    W = built(X, y, width=change.get("width", 1.0))
+    labeled = np.flatnonzero(y >= 0)
+    tol = change.get("tol", 1e-3)
+    assert split_walk(NormalizedGraph(W), labeled, 0.99, 2, tol=tol) is None, why
+
+
+def test_is_not_the_way_from_some_of_the_linked_rows():
+    X, y = half_labeled(300, 3, 0.5, 3)
+    labeled = np.flatnonzero(y >= 0)
+    assert split_walk(NormalizedGraph(built(X, y)), labeled[:-1], 0.99, 2, tol=1e-3) is None
+
+
+def test_the_classifier_answers_alike_with_and_without(monkeypatch):
+    """Where not all weights are kept; both ways are within tol, so votes are as good as equal."""
+    X, y = half_labeled(900, 3, 0.5, 4)
+    monkeypatch.setattr(voters_module, "_ENTRIES_KEPT", 1000)
+    split = ManifoldKNNClassifier().fit(X, y)
+    monkeypatch.setattr(voters_module, "split_walk", lambda *_, **__: None)
+    plain = ManifoldKNNClassifier().fit(X, y)
+    np.testing.assert_allclose(split.label_distributions_, plain.label_distributions_, atol=5e-3)
+    assert (split.transduction_ == plain.transduction_).mean() > 0.995
+
+
+def test_threads_and_blocks_change_nothing(monkeypatch):
+    X, y = half_labeled(700, 3, 0.5, 5)
+    labeled, W = np.flatnonzero(y >= 0), NormalizedGraph(built(X, y))
+    whole = split_walk(W, labeled, 0.99, 9, tol=1e-3, n_jobs=1)
+    threads = split_walk(W, labeled, 0.99, 9, tol=1e-3, n_jobs=2)
+    assert (whole.voters == threads.voters).all()
+    assert (whole.weights == threads.weights).all()
+    monkeypatch.setattr(split_module, "_ROWS", 33)
+    monkeypatch.setattr(split_module, "_GROUPS", 3)
+    parts = split_walk(W, labeled, 0.99, 9, tol=1e-3)
+    np.testing.assert_allclose(parts.weights, whole.weights, rtol=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(1, 8),
+    columns=st.integers(2, 90),
+    n_kept=st.integers(1, 10),
+    levels=st.integers(1, 1000),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_the_heaviest_are_those_that_sorting_finds(rows, columns, n_kept, levels, seed):
+    n_kept = min(n_kept, columns - 1)
+    rng = np.random.default_rng(seed)
+    weights = (rng.integers(0, levels + 1, (rows, columns)) / levels).astype(np.float32)
+    found = split_module._selected(weights, n_kept)
+    order = np.lexsort((np.broadcast_to(np.arange(columns), weights.shape), -weights), axis=1)
+    expected = np.take_along_axis(weights, order[:, :n_kept], axis=1)
+    np.testing.assert_allclose(found.absolute_weights(), expected, rtol=1e-6)
+    positive = expected > 0
+    assert (found.voters[positive] == order[:, :n_kept][positive]).all()
+
+
+def test_constrained_graph_is_what_these_tests_build():
+    """The graph of the public function has the same must-links."""
+    X, y = half_labeled(60, 2, 0.5, 6)
+    W = constrained_graph(X, y)
+    same = (y[:, None] == y) & (y[:, None] >= 0)
+    np.fill_diagonal(same, False)
+    assert (W.toarray()[same] == 1).all()
+    assert (built(X, y).to_matrix().toarray()[same] == 1).all()
