@@ -82,9 +82,10 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         shares of the labelled rows; right only if those were drawn at random.
     tol : float, default=1e-3
         Error allowed in a walk weight, relative to the largest weight of the
-        same row, however small that is. Conjugate gradients check it for every row;
-        where the graph is factorised (the full graph, and where many rows are
-        labelled) weights are accurate to rounding.
+        same row, however small that is. Conjugate gradients check it for every row, and
+        where most rows are labelled what is left out of their sums is bounded by it;
+        where the graph is factorised (the full graph, and where labels are many or the
+        graph is flat) weights are accurate to rounding.
     max_iter : int, default=1000
         Limit on conjugate-gradient iterations per block of labels.
     n_jobs : int, optional
