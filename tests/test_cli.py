@@ -216,6 +216,29 @@ def test_parquet(tmp_path, monkeypatch, capsys):
     assert back["id"].to_pylist()[7] == "007"
 
 
+@pytest.mark.parametrize("policy", ["nearest", "abstain"])
+def test_rows_that_no_label_reaches_have_no_confidence(tmp_path, monkeypatch, capsys, policy):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.random((40, 2)), 1e4 + rng.random((20, 2))]
+    lines = [f"{a},{b},{'pq'[i % 2] if i < 6 else ''}" for i, (a, b) in enumerate(X)]
+    Path("u.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    common = ["--graph", "union", "--no-scale", "--on-unreached", policy, "--quiet", "--json"]
+    code, out, err = run(capsys, "classify", "u.csv", "--label", "y", "--save", "m", *common)
+    assert code == 0, err
+    assert json.loads(out)["unreached"] == 20
+    code, again, err = run(capsys, "predict", "m", "u.csv", "--out", "p.csv", "--quiet", "--json")
+    assert code == 0, err
+    for path, said, first in (("u-labelled.csv", out, 6), ("p.csv", again, 0)):
+        rows = table(path)
+        assert all(bool(r["predicted"]) == (policy == "nearest") for r in rows[40:])
+        assert {(r["confidence"], r["margin"], r["unreached"]) for r in rows[40:]} == {
+            ("0", "0", "true")
+        }
+        mean = np.mean([float(r["confidence"]) for r in rows[first:]])
+        assert json.loads(said)["mean_confidence"] == pytest.approx(mean, abs=1e-5)
+
+
 def ragged():
     return FLOWERS.read_text() + "1,2,3\n"
 

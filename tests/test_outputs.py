@@ -72,6 +72,16 @@ def test_names_of_tables():
 
 
 def test_confidence_and_margin():
-    confidence, margin = answers(np.array([[0.2, 0.5, 0.3], [1.0, 0, 0]]), np.array([1, -1]))
-    np.testing.assert_allclose(confidence, [0.5, 1.0])
-    np.testing.assert_allclose(margin, [0.2, 1.0])
+    """The last three rows: abstained, guessed, and a given label that loses the vote."""
+    shares = np.array([[0.2, 0.5, 0.3], [1, 0, 0], [1, 0, 0], [0.2, 0.5, 0.3]])
+    unreached = np.array([False, True, True, False])
+    confidence, margin = answers(shares, np.array([1, -1, 0, 0]), unreached)
+    np.testing.assert_allclose(confidence, [0.5, 0, 0, 0.2])
+    np.testing.assert_allclose(margin, [0.2, 0, 0, -0.3])
+    confidence, margin = answers(shares[:1], np.array([-1]), np.array([False]))
+    assert (confidence[0], margin[0]) == (0, 0)
+
+
+def test_one_class():
+    confidence, margin = answers(np.ones((2, 1)), np.zeros(2, dtype=int), np.array([False, True]))
+    assert confidence.tolist() == margin.tolist() == [1, 0]

@@ -119,7 +119,8 @@ def _classify(options: argparse.Namespace) -> None:
         with stage(session.seconds, "graph health"):
             health = _in_options(inspect(clf, index=session.ids))
         predicted = clf.transduction_
-        confidence, margin = answers(clf.label_distributions_, _codes(clf.classes_, predicted))
+        codes = _codes(clf.classes_, predicted)
+        confidence, margin = answers(clf.label_distributions_, codes, clf.unreached_)
         column = table.like(options.label, predicted.tolist())
         added = dict(zip(names, (column, confidence, margin, off, clf.unreached_)))
         if options.save:

@@ -82,6 +82,13 @@ def as_options(text: str) -> str:
     return re.sub(rf"(?<![\w-])({_COMPOUND})(?![\w-])", _as_setting, text)
 
 
+_NEW_COLUMNS = (
+    "New columns: predicted; confidence, the share of the vote for it; margin, confidence minus the "
+    "largest share of another class, below 0 where a given label loses the vote; off_manifold, above "
+    "1 where a row is odder than 99 % of rows; unreached, where no label reaches a row: its "
+    "confidence and margin are 0."
+)
+
 _PARAMETERS = (
     "n_neighbors", "graph_neighbors", "graph", "sigma", "alpha", "tree_depth", "theta", "metric",
     "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device", "random_state",
@@ -97,6 +104,7 @@ def _as_setting(match: re.Match[str]) -> str:
 
 def _classify(commands: Any) -> None:
     parser = _learning(commands, "classify", "label every row of a file")
+    parser.epilog = _NEW_COLUMNS
     _output(parser, "file to write [FILE with -labelled before its suffix]; - for standard output")
     parser.add_argument("--report", metavar="HTML", help="also write a page to look at")
     parser.add_argument("--save", metavar="MODEL", help="also save the model, for predict")
@@ -112,7 +120,7 @@ def _classify(commands: Any) -> None:
 
 def _predict(commands: Any) -> None:
     text = "label the rows of a new file with a saved model"
-    parser = commands.add_parser("predict", help=text, description=text)
+    parser = commands.add_parser("predict", help=text, description=text, epilog=_NEW_COLUMNS)
     parser.add_argument("model", metavar="MODEL", help="file that classify --save wrote")
     _input(parser)
     _output(parser, "file to write [FILE with -labelled before its suffix]; - for standard output")

@@ -168,9 +168,9 @@ def write_table(
 
 
 def answers(
-    shares: NDArray[np.float64], codes: NDArray[np.intp]
+    shares: NDArray[np.float64], codes: NDArray[np.intp], unreached: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the share of the answer, and its lead over the next class.
+    """Return the share of the answer, and its lead over the largest share of another class.
 
     Parameters
     ----------
@@ -178,13 +178,26 @@ def answers(
         Votes.
     codes : ndarray of shape (n_rows,)
         Class numbers of the answers, -1 where there is none.
+    unreached : ndarray of shape (n_rows,)
+        Whether no label reaches a row, so that its answer is a guess that nobody voted for.
 
     Returns
     -------
     confidence, margin : ndarray of shape (n_rows,)
-        Both from 0 to 1.
+        From 0 to 1, and from -1 to 1: a given label that loses the vote has a margin below 0.
+        Both are 0 where there is no answer, or no label that reaches the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.outputs import answers
+    >>> shares = np.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0]])
+    >>> answers(shares, np.array([0, 1, 0]), np.array([False, False, True]))
+    (array([0.75, 0.25, 0.  ]), array([ 0.5, -0.5,  0. ]))
     """
-    confidence = shares[np.arange(len(shares)), np.maximum(codes, 0)]
-    top = np.sort(shares, axis=1)
-    margin = top[:, -1] - top[:, -2] if shares.shape[1] > 1 else np.ones(len(shares))
-    return confidence, margin
+    rows, chosen = np.arange(len(shares)), np.maximum(codes, 0)
+    voted = (codes >= 0) & ~unreached
+    own = shares[rows, chosen]
+    others = shares.copy()
+    others[rows, chosen] = 0.0
+    return np.where(voted, own, 0.0), np.where(voted, own - others.max(axis=1), 0.0)

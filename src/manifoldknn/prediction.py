@@ -123,7 +123,7 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
             rows = clf._new_rows(X)
             shares, codes, unreached = clf._answer(clf._reconstructed(rows), rows)
             off = -clf.score_samples(X) / clf._limit()
-        confidence, margin = answers(shares, codes)
+        confidence, margin = answers(shares, codes, unreached)
         texts = ["" if name is None else str(name) for name in clf._labels.decode(codes)]
         column = table.typed(label_type, texts)
         added = dict(zip(names, (column, confidence, margin, off, unreached)))
