@@ -410,6 +410,31 @@ def test_unlabeled_marker_and_minus_one(capsys):
     assert json.loads(out)["labelled"] == 9
 
 
+def test_minus_one_and_one_are_two_classes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(40) % 2, 1, -1)
+    given = [str(c) if i < 8 else "" for i, c in enumerate(y)]
+    for name, labels in (("some", given), ("all", map(str, y))):
+        rows = [f"{x},{label}" for x, label in zip(rng.random(40) + 3 * y, labels)]
+        Path(f"{name}.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+        code, _, err = run(capsys, "classify", f"{name}.csv", "--label", "y", "--quiet")
+        assert (code, "--unlabeled ''" in err) == (2, True)
+        code, _, err = run(
+            capsys, "classify", f"{name}.csv", "--label", "y", "--quiet", "--unlabeled", ""
+        )
+        assert (code, err) == (0, "")
+        assert [int(r["predicted"]) for r in table(f"{name}-labelled.csv")] == y.tolist()
+
+
+@pytest.mark.usefixtures("flowers")
+def test_a_feature_named_twice_counts_once(capsys):
+    twice = ["--features", "height", "height", "petal_width"]
+    assert classify(capsys, "--quiet", "--save", "m.mknn", "--json", *twice)[0] == 0
+    code, _, err = run(capsys, "predict", "m.mknn", "flowers.csv", "--out", "p.csv", "--quiet")
+    assert (code, err) == (0, "")
+
+
 @pytest.mark.usefixtures("flowers")
 def test_options_reach_the_classifier(capsys, monkeypatch):
     seen = {}

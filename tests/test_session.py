@@ -25,6 +25,20 @@ def test_minus_one_among_whole_numbers():
     assert clean_labels(["1", "-1", ""], "y", "", []).tolist() == ["1", "-1", ""]
 
 
+def test_minus_one_as_a_class():
+    texts = ["1", "-1", "1", "-1"]
+    with pytest.raises(TableError, match="one class only, '1': .*-1 was taken as no label: .*''"):
+        clean_labels(texts, "y", None, [])
+    for marker in ("", " "):
+        notes = []
+        assert clean_labels(texts, "y", marker, notes).tolist() == texts
+        assert notes == []
+    with pytest.raises(TableError, match="no labels: .*-1 was taken as no label"):
+        clean_labels(["-1", "-1", ""], "y", None, [])
+    with pytest.raises(TableError, match="another class too$"):
+        clean_labels(["1", "1"], "y", "", [])
+
+
 def test_marker():
     assert clean_labels(["a", "?", "b"], "y", "?", []).tolist() == ["a", "", "b"]
     with pytest.raises(TableError, match=r"--unlabeled '\?' does not occur"):

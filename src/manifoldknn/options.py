@@ -164,7 +164,9 @@ def _learning(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
         "--no-scale", dest="scale", action="store_false", help="take numbers as they are"
     )
     columns.add_argument(
-        "--unlabeled", metavar="TEXT", help="text that means 'no label', as an empty cell does"
+        "--unlabeled", metavar="TEXT",
+        help="text that means 'no label', as an empty cell does; '': only empty cells do "
+        "[-1 too, if all labels are whole numbers]",
     )
     _parameters(parser.add_argument_group("parameters of the method (see the documentation)"))
     _speech(parser)

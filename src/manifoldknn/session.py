@@ -177,7 +177,7 @@ def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -
                 hint = f"did you mean {near[0]!r}? " if near else ""
                 some = ", ".join(table.names[:12]) + (" ..." if len(table.names) > 12 else "")
                 raise TableError(f"{option}: no column {name!r}; {hint}The columns are: {some}")
-    kept = options.features or table.names
+    kept = list(dict.fromkeys(options.features or table.names))
     without = {options.label, options.id, *(options.drop or [])}
     if not options.features:
         index = [name for name in table.index_names if name not in without]
@@ -199,8 +199,8 @@ def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[st
     name : str
         Its name.
     marker : str or None
-        Further text that means "no label". If None and all labels are whole numbers,
-        -1 means it too.
+        Further text that means "no label"; if "", only empty cells do. If None and all
+        labels are whole numbers, -1 means it too.
     notes : list of str
         Gets what the user should know.
 
@@ -221,11 +221,14 @@ def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[st
     if changed:
         notes.append(f"{changed} label(s) in {name!r} had blanks around them, which were trimmed")
     present = set(trimmed) - {""}
+    minus_one = ""
     if marker is not None:
-        if marker not in present and "" not in trimmed:
+        marker = marker.strip()
+        if marker and marker not in present and "" not in trimmed:
             raise TableError(f"--unlabeled {marker!r} does not occur in column {name!r}: check it")
     elif "-1" in present and all(_is_whole(text) for text in present):
         marker = "-1"
+        minus_one = "; -1 was taken as no label: if it is a class, add --unlabeled ''"
         notes.append(f"-1 in {name!r} counts as no label; use --unlabeled '' if it is a class")
     notes.extend(
         f"{text!r} in {name!r} counts as a class ({trimmed.count(text)} rows); if it means no "
@@ -237,11 +240,13 @@ def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[st
     labels[:] = ["" if text == marker else text for text in trimmed]
     classes = set(labels.tolist()) - {""}
     if not classes:
-        raise TableError(f"column {name!r} has no labels: fill in a few, of at least two classes")
+        raise TableError(
+            f"column {name!r} has no labels: fill in a few, of at least two classes{minus_one}"
+        )
     if len(classes) == 1:
         raise TableError(
             f"column {name!r} has one class only, {classes.pop()!r}: label rows of another class "
-            "too"
+            f"too{minus_one}"
         )
     return labels
 
