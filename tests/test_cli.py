@@ -128,6 +128,46 @@ def test_suggest_check_inspect(capsys):
     assert json.loads(out)["n_rows"] == 600
 
 
+def test_what_is_unknown_is_null_to_programs(tmp_path, monkeypatch, capsys):
+    """Two places only, so that the data have no dimension."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i % 2},{'ab'[i % 2] if i < 6 else ''}" for i in range(20)]
+    Path("two.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    common = ["two.csv", "--label", "y", "--quiet"]
+    code, out, _ = run(capsys, "inspect", *common, "--json")
+    assert code == 0
+    assert json.loads(out, parse_constant=pytest.fail)["intrinsic"] is None
+    code, out, _ = run(capsys, "inspect", *common)
+    assert "dimension   unknown of 1 columns" in out
+    code, out, _ = run(capsys, "classify", *common, "--json", "--report", "r.html")
+    assert json.loads(out, parse_constant=pytest.fail)["intrinsic_dimension"] is None
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "unknown; 1 features" in page
+    assert "nan;" not in page
+
+
+@pytest.mark.usefixtures("flowers")
+def test_a_screen_that_knows_no_unicode():
+    Path("u.csv").write_text(relabelled(lambda b: b and f"{b} é"), encoding="utf-8")
+    common = [sys.executable, "-m", "manifoldknn", "classify", "u.csv", "--label", "species",
+              "--quiet", "--no-validate", "--force"]  # fmt: skip
+    source = str(Path(__file__).parent.parent / "src")
+    settings = os.environ | {"PYTHONPATH": source, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(common, capture_output=True, env=settings, check=True)
+    assert b"alpine \\xe9" in done.stdout
+    done = subprocess.run([*common, "--json"], capture_output=True, env=settings, check=True)
+    assert json.loads(done.stdout.decode("ascii"))["labels_per_class"]["alpine é"] == 3
+
+
+@pytest.mark.usefixtures("flowers")
+def test_more_neighbours_than_rows(capsys):
+    code, out, _ = classify(
+        capsys, "--quiet", "--json", "--no-validate", "--graph-neighbors", "100000"
+    )
+    assert code == 0
+    assert json.loads(out)["graph"]["neighbours"] == 599
+
+
 @pytest.mark.usefixtures("flowers")
 def test_check_finds_a_wrong_label(capsys):
     right = truth()

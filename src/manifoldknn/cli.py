@@ -6,11 +6,11 @@ import argparse
 import csv
 import errno
 import io
-import json
 import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from manifoldknn.freed import return_large_arrays_at_once
 from manifoldknn.hidden import hidden_votes
 from manifoldknn.inputs import opened
 from manifoldknn.inspection import GraphHealth
+from manifoldknn.jsontext import json_text
 from manifoldknn.options import as_options, build_parser
 from manifoldknn.outputs import (
     answers,
@@ -54,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         0 done, 1 something unforeseen, 2 input or options to correct, 130 interrupted.
     """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError):  # closed, or somebody's own
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     options = build_parser().parse_args(arguments)
     return_large_arrays_at_once()
     try:
@@ -213,7 +217,7 @@ def _say(
     data: dict[str, Any], text: str, options: argparse.Namespace, *, table_on_stdout: bool = False
 ) -> None:
     out = sys.stderr if table_on_stdout else sys.stdout
-    print(json.dumps(data, ensure_ascii=False, default=str) if options.json else text, file=out)
+    print(json_text(data, encoding=out.encoding) if options.json else text, file=out)
 
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {

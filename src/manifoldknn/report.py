@@ -26,7 +26,7 @@ from manifoldknn.freed import return_freed_memory
 from manifoldknn.inspection import GraphHealth
 from manifoldknn.raster import draw_points, png, shades, to_pixels
 from manifoldknn.session import PARAMETERS, Session
-from manifoldknn.summary import summary_text
+from manifoldknn.summary import known, summary_text
 
 __all__ = ["map_coordinates", "write_report"]
 
@@ -295,9 +295,9 @@ def _health(health: GraphHealth, session: Session, off_manifold: NDArray[np.floa
         "islands held by weak edges": islands or "none",
         "edges to the nearest label: rows": html.escape(hops),
         "hubs": hubs or "none",
-        "sigma": f"{health.sigma:.4g}; the best edge of a row typically weighs "
-        f"{health.typical_weight:.2g}",
-        "dimension": f"about {health.intrinsic:.1f}; {health.ambient} features",
+        "sigma": f"{known(health.sigma, '.4g')}; the best edge of a row typically weighs "
+        f"{known(health.typical_weight, '.2g')}",
+        "dimension": f"{known(health.intrinsic, '.1f')}; {health.ambient} features",
         "repeated rows": f"{health.n_duplicates:,}",
         "farthest off their neighbours' surface (above 1 is odd)": ", ".join(
             f"{_short(session.ids[i], 24)} ({off_manifold[i]:.1f})" for i in far
@@ -347,7 +347,7 @@ def _rows_data(
         "voters": _packed(voters, "<i4"),
         "shares": _packed(np.round(255 * shares), "<u1"),
     }
-    text = json.dumps(data, separators=(",", ":"))
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")  # nothing in it can end the script
 
 

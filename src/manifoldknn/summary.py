@@ -12,7 +12,14 @@ from manifoldknn.hidden import HiddenVotes
 from manifoldknn.inspection import GraphHealth
 from manifoldknn.session import Session
 
-__all__ = ["as_table", "health_text", "summary_data", "summary_text", "wilson_interval"]
+__all__ = [
+    "as_table",
+    "health_text",
+    "known",
+    "summary_data",
+    "summary_text",
+    "wilson_interval",
+]
 
 
 def summary_data(
@@ -55,7 +62,7 @@ def summary_data(
         "intrinsic_dimension": _number(health.intrinsic),
         "graph": {
             "kind": clf.graph,
-            "neighbours": int(clf.graph_neighbors),
+            "neighbours": min(int(clf.graph_neighbors), health.n_rows - 1),
             "edges": health.n_edges,
             "components": health.n_components,
             "islands_without_labels": health.n_unlabeled_islands,
@@ -110,6 +117,18 @@ def _number(value: Any) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
+def known(value: float | None, form: str) -> str:
+    """Return a number as text, or "unknown" where there is none.
+
+    Examples
+    --------
+    >>> from manifoldknn.summary import known
+    >>> known(2.25, ".1f"), known(float("nan"), ".1f"), known(None, ".1f")
+    ('2.2', 'unknown', 'unknown')
+    """
+    return "unknown" if value is None or not math.isfinite(value) else format(value, form)
+
+
 def summary_text(data: dict[str, Any]) -> str:
     """Return the summary as a few aligned lines.
 
@@ -137,7 +156,7 @@ def summary_text(data: dict[str, Any]) -> str:
         (
             "graph",
             f"{graph['kind']}, {graph['neighbours']} neighbours, {graph['edges']:,} edges, "
-            f"{_count(graph['components'], 'component')}, sigma {graph['sigma']:.3g}",
+            f"{_count(graph['components'], 'component')}, sigma {known(graph['sigma'], '.3g')}",
         ),
         (
             "reach",
@@ -233,9 +252,9 @@ def health_text(health: GraphHealth) -> str:
         ),
         f"hops        edges to the nearest label and number of rows: {hops}",
         f"hubs        {', '.join(str(h['id']) for h in health.hubs) or 'none'}",
-        f"sigma       {health.sigma:.4g}; a row's best edge typically weighs "
-        f"{health.typical_weight:.2g}",
-        f"dimension   {health.intrinsic:.1f} of {health.ambient} columns",
+        f"sigma       {known(health.sigma, '.4g')}; a row's best edge typically weighs "
+        f"{known(health.typical_weight, '.2g')}",
+        f"dimension   {known(health.intrinsic, '.1f')} of {health.ambient} columns",
         f"duplicates  {health.n_duplicates:,} rows repeat an earlier one",
         *(f"advice      {line}" for line in health.advice),
     ]
