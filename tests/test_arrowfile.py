@@ -137,3 +137,39 @@ def test_the_index_of_a_pandas_frame(tmp_path):
     content = pa.table({"x": [1]}).replace_schema_metadata({"pandas": "no JSON"})
     pq.write_table(content, tmp_path / "c")
     assert list(open_table(tmp_path / "c", "parquet").index_names) == []
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_files_of_polars(tmp_path, form):
+    """Its text is of a type of its own, as are the categories and the bytes."""
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame(
+        {"id": ["007", "ü", None], "raw": ["é".encode(), b"", None], "kind": ["x", "y", "x"]}
+    ).with_columns(kind=pl.col("kind").cast(pl.Categorical))
+    path = tmp_path / "a"
+    (frame.write_parquet if form == "parquet" else frame.write_ipc)(path)
+    table = open_table(path, form)
+    assert [table.kind(name) for name in ("id", "kind")] == ["text", "text"]
+    assert table.kind("raw").startswith("holds ")
+    assert next(table.chunks(["id", "kind"])) == [["007", "ü", ""], ["x", "y", "x"]]
+    texts = table.texts(["id", "raw", "kind"])
+    assert texts == {"id": ["007", "ü", ""], "raw": ["é", "", ""], "kind": ["x", "y", "x"]}
+    back = written(table, {"new": table.like("id", ["a", "b", "c"])})
+    assert back["new"].to_pylist() == ["a", "b", "c"]
+    for name in frame.columns:
+        assert back[name].to_pylist() == frame[name].to_list()
+
+
+def test_bytes_are_text_in_utf8_or_refused(tmp_path):
+    columns = {
+        "fixed": pa.array([b"ab", None], pa.binary(2)),
+        "large": pa.array([b"a", b"b"], pa.large_binary()),
+        "coded": pa.array([b"a", b"a"]).dictionary_encode(),
+        "wrong": pa.array([b"\xff", b"b"]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a")
+    table = open_table(tmp_path / "a", "parquet")
+    texts = table.texts(["fixed", "large", "coded"])
+    assert texts == {"fixed": ["ab", ""], "large": ["a", "b"], "coded": ["a", "a"]}
+    with pytest.raises(TableError, match="not text in UTF-8"):
+        table.texts(["wrong"])

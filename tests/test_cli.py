@@ -279,6 +279,30 @@ def test_rows_that_no_label_reaches_have_no_confidence(tmp_path, monkeypatch, ca
         assert json.loads(said)["mean_confidence"] == pytest.approx(mean, abs=1e-5)
 
 
+@pytest.mark.parametrize("form", ["arrow", "parquet"])
+def test_a_frame_of_polars(tmp_path, monkeypatch, capsys, form):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    pl = pytest.importorskip("polars")
+    monkeypatch.chdir(tmp_path)
+    n = np.arange(80)
+    x = np.random.default_rng(0).normal(size=80) + 6 * (n % 2)
+    frame = pl.DataFrame({
+        "x": x,
+        "site": ["north", "south"] * 40,
+        "y": ["ab"[i % 2] if i < 10 else None for i in n],
+        "id": [f"{i:03d}".encode() for i in n],
+    })  # fmt: skip
+    (frame.write_ipc if form == "arrow" else frame.write_parquet)(f"a.{form}")
+    code, out, err = run(
+        capsys, "classify", f"a.{form}", "--label", "y", "--id", "id", "--quiet", "--json"
+    )
+    assert (code, err) == (0, "")
+    assert json.loads(out)["features"] == 3  # the site is not left out
+    back = (pl.read_ipc if form == "arrow" else pl.read_parquet)(f"a-labelled.{form}")
+    assert back["predicted"].to_list() == ["a", "b"] * 40
+    assert back[frame.columns].equals(frame)
+
+
 def ragged():
     return FLOWERS.read_text() + "1,2,3\n"
 

@@ -64,23 +64,32 @@ class ArrowTable(Table):
 
     def texts(self, names: list[str]) -> dict[str, list[str]]:
         """Return whole columns as text, "" where missing."""
-        return {name: self._texts(self._table[name]) for name in names}
+        try:
+            return {name: self._texts(self._table[name]) for name in names}
+        except UnicodeDecodeError as error:
+            raise TableError(
+                f"{self.path.name} has bytes that are not text in UTF-8 ({error.object[:20]!r}) "
+                "where labels or ids should be: write them as text"
+            ) from None
 
     def _texts(self, column: Any) -> list[str]:
-        pa = self._pa
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if pa.types.is_floating(column.type):
-            values = column.to_pylist()
+        types, dtype = self._pa.types, column.type
+        if types.is_dictionary(dtype):
+            dtype = dtype.value_type
+        values = column.to_pylist()  # not every dictionary can be cast
+        if types.is_floating(dtype):
             return ["" if v is None or v != v else _number_text(v) for v in values]
-        return ["" if v is None else str(v) for v in column.to_pylist()]
+        if any(isinstance(v, bytes) for v in values):
+            return ["" if v is None else v.decode("utf-8") for v in values]
+        return ["" if v is None else str(v) for v in values]
 
     def kind(self, name: str) -> str:
         """Return "text", "number", "boolean", "date", or why a column cannot be used."""
         types, dtype = self._pa.types, self._table.schema.field(name).type
         if types.is_dictionary(dtype):
             dtype = dtype.value_type
-        if types.is_string(dtype) or types.is_large_string(dtype) or types.is_null(dtype):
+        texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
+        if any(is_one(dtype) for is_one in texts):
             return "text"  # a column of nothing but nulls reads as empty cells
         if types.is_boolean(dtype):
             return "boolean"
