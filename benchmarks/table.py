@@ -84,23 +84,32 @@ def measure(folder, n_rows):
 def text_of(found):
     """Return the table of results."""
     beyond = found["peak"] - found["baseline"]
-    ratio, of_file = beyond / found["in_memory"], found["peak"] / found["file"]
+    table, peak = found["in_memory"], found["peak"]
     lines = {
         "rows, columns of numbers": f"{found['rows']:,}, {N_COLUMNS}",
         "size of the file": f"{found['file'] / 1e6:.1f} MB",
-        "size of the table in memory": f"{found['in_memory'] / 1e6:.1f} MB",
+        "size of the table in memory": f"{table / 1e6:.1f} MB",
         "interpreter and imports alone": f"{found['baseline'] / 1e6:.0f} MB",
-        "peak of the whole process": f"{found['peak'] / 1e6:.0f} MB",
+        "peak of the whole process": f"{peak / 1e6:.0f} MB",
         "peak beyond the imports": f"{beyond / 1e6:.0f} MB",
-        "**that, by the table in memory**": f"**{ratio:.2f}** (at most {MOST:g} wanted)",
-        "peak of the whole process, by the file": f"{of_file:.2f}",
+        "peak of the whole process, by the table in memory": f"{peak / table:.1f}",
+        "peak of the whole process, by the file": f"{peak / found['file']:.2f}",
+        "peak beyond the imports, by the table in memory": f"{beyond / table:.2f}",
         "seconds": f"{found['seconds']:.1f}",
     }
     rows = "".join(f"| {name} | {value} |\n" for name, value in lines.items())
     return (
         "# A large table\n\n`manifoldknn classify` with `--report` on a CSV file, in a fresh "
-        f"process; `python benchmarks/table.py` measures it.\n\n| | |\n|---|---|\n{rows}"
+        f"process; `python benchmarks/table.py` measures it.\n\n| | |\n|---|---|\n{rows}\n"
+        f"At most {MOST:g} times the table in memory is wanted. {_judged(beyond / table)} once the "
+        "interpreter and its\nlibraries, which any table needs, are taken off the peak. "
+        f"{_judged(peak / table)} with them, on a table\nof this size: of the whole process the peak "
+        f"is {peak / table:.1f} times the table, or {peak / found['file']:.1f} times the file.\n"
     )
+
+
+def _judged(ratio):
+    return "That is met" if ratio <= MOST else "It is not met"
 
 
 def main():
