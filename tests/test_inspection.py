@@ -77,6 +77,33 @@ def test_advice_on_sigma(sigma, word):
 
 
 @any_problem
+@pytest.mark.parametrize("n_columns", [1, 2, 5])
+@pytest.mark.parametrize("n_neighbors", [2, 10])
+def test_the_automatic_sigma_is_never_large(n_columns, n_neighbors):
+    """On a line the nearest neighbour weighs 0.99 with any sensible width."""
+    for seed in range(3):
+        X = np.random.default_rng(seed).normal(size=(150, n_columns))
+        y = np.where(np.arange(150) < 6, np.arange(150) % 2, -1)
+        settings = {"graph_neighbors": n_neighbors}
+        clf = ManifoldKNNClassifier(**settings).fit(X, y)
+        assert not [line for line in inspect(clf).advice if "sigma" in line]
+        for factor, found in ((2, 0), (5, 1)):
+            wide = ManifoldKNNClassifier(sigma=factor * clf.sigma_, **settings).fit(X, y)
+            assert sum("is large" in line for line in inspect(wide).advice) == found
+
+
+@any_problem
+def test_the_typical_weight_is_that_of_rows_that_differ():
+    X = np.repeat(np.arange(10.0), 3)[:, None]
+    y = np.where(np.arange(30) < 6, np.arange(30) // 3, -1)
+    clf = ManifoldKNNClassifier(sigma=1.0, graph_neighbors=6, graph="union").fit(X, y)
+    assert inspect(clf).typical_weight == pytest.approx(np.exp(-0.5))
+    copies = ManifoldKNNClassifier(graph_neighbors=2, graph="union")
+    copies.fit(np.repeat([[0.0], [5.0]], 3, axis=0), [0, -1, -1, 1, -1, -1])
+    assert np.isnan(inspect(copies).typical_weight)
+
+
+@any_problem
 @pytest.mark.parametrize("wide", [1, 20])
 def test_duplicates_and_contradictions(wide):
     X = np.repeat(np.array([[0.0], [1.0], [-0.0], [0.0], [3.0]]), wide, axis=1)

@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.dimension import intrinsic_dimension
+from manifoldknn.graph import automatic_sigma
 from manifoldknn.rowids import check_all_walked, fitted_row_ids
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ _LISTED = 10
 _DIMENSION_ROWS = 3000
 _HUB = 10.0  # times as many neighbours' lists as usual
 _PRUNED, _AUTO, _COSINE = "'pruned'", "'auto'", "'cosine'"
-_FLAT, _STEEP = 0.9, 1e-4  # typical weights of a row's best edge that tell of a bad sigma
+_WIDE = 3.0  # times the automatic sigma: the seventh neighbour weighs 0.9 of the first
+_STEEP = 1e-4  # a typical weight of a row's best edge that tells of a small sigma
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class GraphHealth:
     sigma : float
         The kernel width.
     typical_weight : float
-        Median over rows of the weight of the best edge.
+        Median over rows of the weight of the best edge to a row that differs; NaN if none does.
     intrinsic, ambient : float, int
         Dimension of the data (estimated on at most 3,000 rows) and of its columns.
     advice : list of str
@@ -131,10 +133,6 @@ def inspect(classifier: ManifoldKNNClassifier, *, index: Any = None) -> GraphHea
     k = min(classifier.graph_neighbors, X.shape[0] - 1)
     near = classifier._lists.indices[:, :k]
     occurrences = np.bincount(near.ravel(), minlength=X.shape[0])
-    best = np.full(X.shape[0], -np.inf)
-    filled = counts > 0
-    if filled.any():
-        best[filled] = np.maximum.reduceat(W.data, W.indptr[:-1][filled])
     number, size = np.unique(hops, return_counts=True)
     far = np.lexsort((np.arange(len(hops)), -np.where(hops < 0, len(hops), hops)))[:_LISTED]
     health = GraphHealth(
@@ -154,7 +152,7 @@ def inspect(classifier: ManifoldKNNClassifier, *, index: Any = None) -> GraphHea
         n_duplicates=repeated,
         contradictions=contradictions,
         sigma=classifier.sigma_,
-        typical_weight=float(np.exp(np.median(best))),
+        typical_weight=_typical_weight(W),
         intrinsic=_intrinsic(X),
         ambient=int(X.shape[1]),
     )
@@ -233,6 +231,15 @@ def _islands(
         for p in largest
     ]
     return listed, int((labels == 0).sum())
+
+
+def _typical_weight(W: Any) -> float:
+    """Return the median over rows of the best weight below 1, which copies of a row have."""
+    filled = np.diff(W.indptr) > 0
+    apart = np.where(W.data < 0, W.data, -np.inf)
+    best = np.maximum.reduceat(apart, W.indptr[:-1][filled]) if filled.any() else apart
+    best = best[np.isfinite(best)]
+    return float(np.exp(np.median(best))) if best.size else float("nan")
 
 
 def _hubs(occurrences: NDArray[np.intp], k: int, ids: NDArray[Any]) -> list[dict[str, Any]]:
@@ -331,7 +338,7 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
             f"{far} rows are more than {_FAR} edges from the nearest label: label some of them "
             "(see suggest)."
         )
-    if health.typical_weight > _FLAT:
+    if health.sigma > _WIDE * automatic_sigma(classifier._lists):
         out.append(
             f"sigma ({health.sigma:.3g}) is large: near and far neighbours weigh almost the same. "
             f"Try sigma={health.sigma / 2:.3g}"
