@@ -1,5 +1,6 @@
 """Files are there whole or not at all."""
 
+import errno
 import os
 import stat
 
@@ -117,3 +118,13 @@ def test_a_pipe_made_meanwhile_is_not_replaced(tmp_path):
     with pytest.raises(ValueError, match="no ordinary file"):
         meet()
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    with pytest.raises(OSError, match="No space") as caught, replaced_file(tmp_path / "a"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "a")
+    with pytest.raises(OSError, match="odd") as caught, replaced_file(tmp_path / "a"):
+        raise OSError("odd")
+    assert caught.value.filename is None
+    assert os.listdir(tmp_path) == []

@@ -303,6 +303,48 @@ def test_a_frame_of_polars(tmp_path, monkeypatch, capsys, form):
     assert back[frame.columns].equals(frame)
 
 
+@pytest.mark.usefixtures("flowers")
+def test_the_index_of_a_frame_is_no_feature(capsys):
+    lines = FLOWERS.read_text().splitlines()
+    indexed = ["", f",{lines[0]}", *(f"{7 * i % 600},{line}" for i, line in enumerate(lines[1:]))]
+    Path("i.csv").write_text("\n".join(indexed) + "\n")
+    common = ["--id", "id", "--quiet", "--json"]
+    _, plain, _ = classify(capsys, *common)
+    code, out, err = classify(capsys, *common, "--save", "m.mknn", file="i.csv")
+    assert code == 0, err
+    found, plain = json.loads(out), json.loads(plain)
+    assert found["features"] == plain["features"]
+    assert "left out the first column, which has no name: the index of a frame" in found["notes"]
+    after = Path("i-labelled.csv").read_text().splitlines()
+    assert all(b.startswith(a) for a, b in zip(indexed, after, strict=True))
+    predicted = [line.split(",")[-5] for line in after[2:]]
+    assert predicted == [row["predicted"] for row in table("flowers-labelled.csv")]
+    code, out, _ = run(capsys, "predict", "m.mknn", "i.csv", "--out", "p.csv", "--quiet", "--json")
+    assert code == 0
+    assert "the first column, which has no name" in json.loads(out)["notes"][0]
+    code, out, _ = run(
+        capsys, "suggest", "i.csv", "--label", "species", "--id", "", "-n", "3", "--quiet", "--json"
+    )
+    numbers = {str(7 * i % 600): i for i in range(600)}
+    assert all(numbers[row["id"]] == row["row"] for row in json.loads(out)["rows"])
+
+
+def test_a_file_with_every_label(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [f"{x + 5 * (i % 2)},{'ab'[i % 2]}" for i, x in enumerate(rng.random(30))]
+    Path("full.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    notes = {}
+    for command in ("classify", "suggest", "check", "inspect"):
+        code, out, _ = run(capsys, command, "full.csv", "--label", "y", "--quiet", "--json")
+        assert code == 0
+        notes[command] = json.loads(out)["notes"]
+    assert "so there is no row to suggest. Empty the cells" in notes["suggest"][0]
+    assert "so nothing is left to find out. Empty the cells" in notes["classify"][0]
+    assert notes["check"] == ["0 of 30 labels are contradicted"]
+    assert notes["inspect"] == []
+
+
 def ragged():
     return FLOWERS.read_text() + "1,2,3\n"
 
@@ -338,12 +380,12 @@ BAD = {
     "no such feature": (None, ["--features", "hight"], "did you mean 'height'?"),
     "no such dropped": (None, ["--drop", "zzz"], "--drop: no column 'zzz'"),
     "nothing left": (None, ["--features", "species"], "no column is left"),
-    "alpha": (None, ["--alpha", "1.5"], "alpha=1.5 must be"),
+    "alpha": (None, ["--alpha", "1.5"], "error: --alpha 1.5 must be"),
     "graph": (None, ["--graph", "tree"], "invalid choice: 'tree'"),
     "sigma": (None, ["--sigma", "wide"], "'wide' must be a number or auto"),
-    "metric": (None, ["--metric", "longest"], "metric='longest'"),
-    "prior": (None, ["--class-prior", "0.5,0.5"], "one number for each of the 3 classes"),
-    "neighbours": (None, ["--n_neighbors", "0"], "n_neighbors=0 must be"),
+    "metric": (None, ["--metric", "longest"], "--metric longest"),
+    "prior": (None, ["--class-prior", "0.5,0.5"], "--class-prior must hold one number for each of the 3 classes"),
+    "neighbours": (None, ["--n_neighbors", "0"], "--n-neighbors 0 must be"),
     "unknown option": (None, ["--nonsense"], "unrecognized arguments"),
     "marker": (None, ["--out", "x.parquet"], "the format stays"),
     "delimiter": (None, ["--delimiter", "abc"], "must be one character"),
@@ -441,7 +483,7 @@ def test_no_space_left(capsys, monkeypatch):
     monkeypatch.setattr("manifoldknn.outputs.replaced_file", full)
     code, _, err = classify(capsys, "--quiet")
     assert code == 2
-    assert "No space left on device" in err
+    assert "No space left on device (flowers-labelled.csv)" in err
     assert err.count("\n") == 1
     assert os.listdir() == ["flowers.csv"]
 

@@ -95,6 +95,21 @@ def test_new_rows(tmp_path):
     assert any("'day': 1 values are missing" in note for note in notes)
 
 
+def test_missing_categories_are_told_apart_from_new_ones(tmp_path):
+    full = {"x": ["1", "2", "4"], "kind": ["a", "b", "a"]}
+    step, _ = FeatureStep.fit(table_of(tmp_path, full), ["x", "kind"])
+    new = {"x": ["1", "2", "4", "4"], "kind": ["", "NA", "z", "b"]}
+    X, notes = step.transform(table_of(tmp_path, new))
+    assert notes == [
+        "'kind': 2 values are missing, and none was before",
+        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')",
+    ]
+    np.testing.assert_array_equal(X[:3, 1:], 0)
+    assert X[3, 2] > 0
+    X, notes = step.transform(table_of(tmp_path, new | {"kind": ["", "a", "b", "b"]}))
+    assert notes == ["'kind': 1 values are missing, and none was before"]
+
+
 def test_columns_of_new_rows_are_named(tmp_path):
     step, _ = FeatureStep.fit(table_of(tmp_path, COLUMNS), ["x", "kind"])
     renamed = {"x": COLUMNS["x"], "kindd": COLUMNS["kind"]}

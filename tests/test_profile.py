@@ -74,3 +74,15 @@ def test_columns_that_cannot_be_read(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.eye(3), z=np.array([1j, 2j, 3j]))
     (found,) = profile_columns(open_table(tmp_path / "a.npz", "npz"), ["z"])
     assert "complex" in found.unusable(insist=False)
+
+
+def test_large_whole_numbers_are_not_called_the_same(tmp_path):
+    found = profiled(
+        tmp_path,
+        {
+            "long": ["12000000000000000001", "12000000000000000002", "12000000000000000009"],
+            "same": ["12", "12", "12"],
+        },
+    )
+    assert "the same as far as 15 digits tell; if it names" in found["long"].unusable(False)
+    assert found["same"].unusable(False) == "the same in all rows"

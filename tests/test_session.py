@@ -5,7 +5,7 @@ import warnings
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from manifoldknn.exceptions import UnreachedWarning
+from manifoldknn.exceptions import EverythingLabeledWarning, UnreachedWarning
 from manifoldknn.session import clean_labels, column_ids, noted
 from manifoldknn.tables import TableError
 
@@ -66,6 +66,7 @@ def test_warnings_become_notes_once():
         for _ in range(2):
             warnings.warn("the walk: raise max_iter", ConvergenceWarning, stacklevel=1)
         warnings.warn("use graph='pruned'", UnreachedWarning, stacklevel=1)
+        warnings.warn("told in other words", EverythingLabeledWarning, stacklevel=1)
         warnings.warn("of no interest", DeprecationWarning, stacklevel=1)
     assert notes == ["before", "the walk: raise --max-iter", "use --graph pruned"]
 

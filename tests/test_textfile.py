@@ -103,6 +103,8 @@ def test_tsv_and_truth_values(tmp_path):
         ("a,b\n1,2,3\n", "line 2 of a.csv has 3 cells"),
         ("a,b,a\n1,2,3\n", "two columns named 'a'"),
         ("a,,c\n1,2,3\n", "column 2 of a.csv has no name"),
+        (",a, \n1,2,3\n", "column 3 of a.csv has no name"),
+        (" ,,\n , \n", "column 1 of a.csv has no name"),
         ('a,b\n1,"2\n3,4\n', "cannot be read"),
         ('a,b\n1,"2"x\n', "cannot be read"),
         (b"a,b\n1,2\n\xff\xfe,3\n", "not text in UTF-8"),
@@ -143,3 +145,26 @@ def test_a_comma_in_quotes_is_left_where_commas_separate(tmp_path):
     path.write_text('a,b\n"1,5",2\n', encoding="utf-8")
     (chunk,) = open_table(path, "csv").chunks(["a"])
     assert chunk == [["1,5"]]
+
+
+@pytest.mark.parametrize("start", ["", "\n", "\r\n \n", ";;\n\n", "\ufeff\n\t\n"])
+@pytest.mark.parametrize("name", ["", " ", '""'])
+def test_blank_lines_and_a_first_column_without_a_name(tmp_path, start, name):
+    """As a frame's index is written; both come back as they were."""
+    content = f"{start}{name};a;b\n7;1,5;x\n\n8;2;y\n"
+    table = opened(tmp_path, content)
+    assert table.names == [name.strip('"'), "a", "b"]
+    assert table.index_names == table.names[:1]
+    assert table.n_rows == 2
+    assert table.texts(table.names)[table.names[0]] == ["7", "8"]
+    out = written(table, {"new": np.array([1, 2])})
+    assert out == content.replace("a;b", "a;b;new").replace("x", "x;1").replace("y", "y;2")
+
+
+def test_the_index_of_a_frame_written_by_pandas(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, 2]}, index=[5, 3])
+    frame.to_csv(tmp_path / "a.csv")
+    assert open_table(tmp_path / "a.csv", "csv").index_names == [""]
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert open_table(tmp_path / "a.csv", "csv").index_names == []

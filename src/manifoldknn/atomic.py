@@ -69,7 +69,9 @@ def replaced_file(path: str | os.PathLike[str], *, force: bool = True) -> Iterat
             os.replace(temporary, target)
         else:
             _move_without_replacing(temporary, target)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)  # a full disk does not say what was written
         Path(temporary).unlink(missing_ok=True)
         raise
 

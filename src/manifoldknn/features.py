@@ -248,20 +248,23 @@ class FeatureStep:
     def _filled(self, X: NDArray[Any], at: int, plan: Plan) -> list[str]:
         """Fill missing numbers in place; return what to tell."""
         if plan.kind == "category":
-            unknown = int((X[:, at : at + len(plan.features)] == 0).all(axis=1).sum())
+            gone = np.isnan(X[:, at])
+            X[gone, at] = 0.0
+            none = (X[:, at : at + len(plan.features)] == 0).all(axis=1)
+            unknown = int((none & ~gone).sum())
+            told = _told_missing(plan, gone)
             if not unknown:
-                return []
+                return told
             known = ", ".join(map(repr, plan.categories[:5]))
             known += " ..." if len(plan.categories) > 5 else ""
             return [
+                *told,
                 f"{plan.name!r}: {unknown} of {len(X)} rows hold a new category (the model knows "
                 f"{known})"
             ]
         gone = np.isnan(X[:, at])
         X[gone, at] = plan.fill
-        if gone.any() and not plan.flag:
-            return [f"{plan.name!r}: {gone.sum()} values are missing, and none was before"]
-        return []
+        return [] if plan.flag else _told_missing(plan, gone)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the step as data that JSON can hold."""
@@ -337,8 +340,15 @@ def _put_categories(out: NDArray[Any], plan: Plan, column: Column) -> None:
         at = place.get(text)
         if at is not None:
             out[row, at] = _ONE_HOT
-        elif plan.flag and cells.is_missing(text):
-            out[row, -1] = _STEP
+        elif cells.is_missing(text):
+            # Without a feature for it, which `fit` sees to, a mark that `transform` takes away.
+            out[row, -1 if plan.flag else 0] = _STEP if plan.flag else np.nan
+
+
+def _told_missing(plan: Plan, gone: NDArray[np.bool_]) -> list[str]:
+    if not gone.any():
+        return []
+    return [f"{plan.name!r}: {gone.sum()} values are missing, and none was before"]
 
 
 def _parsed(plan: Plan, column: Column, first_row: int) -> NDArray[np.float64]:

@@ -71,8 +71,13 @@ def opened(options: argparse.Namespace) -> Iterator[Table]:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "standard input"
-        with path.open("wb") as file:
-            _copy(options.file, file)
+        try:
+            with path.open("wb") as file:
+                _copy(options.file, file)
+        except OSError as error:
+            if error.errno is not None and error.filename is None:
+                error.filename = str(path)  # a full disk does not say what was written
+            raise
         yield open_input(path, form, options.delimiter)
 
 

@@ -91,7 +91,7 @@ _NEW_COLUMNS = (
 
 _PARAMETERS = (
     "n_neighbors", "graph_neighbors", "graph", "sigma", "alpha", "tree_depth", "theta", "metric",
-    "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device", "random_state",
+    "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device", "random_state",
 )  # fmt: skip
 _SETTABLE = "|".join(_PARAMETERS)
 _COMPOUND = "|".join(name for name in _PARAMETERS if "_" in name)  # no ordinary words

@@ -23,7 +23,7 @@ from manifoldknn.outputs import (
 )
 from manifoldknn.session import noted, stage
 from manifoldknn.summary import as_table
-from manifoldknn.tables import COLUMN_TYPES, Table, TableError
+from manifoldknn.tables import COLUMN_TYPES, Table, TableError, said_name
 
 __all__ = ["load_model", "model_extra", "predict_file"]
 
@@ -118,7 +118,7 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
         known = {plan.name for plan in step.plans} | {label}
         unknown = [name for name in table.names if name not in known]
         if unknown:
-            notes.append(f"not used by the model: {', '.join(map(repr, unknown[:10]))}")
+            notes.append(f"not used by the model: {', '.join(map(said_name, unknown[:10]))}")
         with stage(seconds, "classifying"), noted(notes):
             rows = clf._new_rows(X)
             shares, codes, unreached = clf._answer(clf._reconstructed(rows), rows)

@@ -13,6 +13,7 @@ from manifoldknn.tables import Column, Table, TableError
 __all__ = ["MOST_CATEGORIES", "Profile", "profile_columns"]
 
 MOST_CATEGORIES = 30
+_EXACT = 2.0**53  # whole numbers beyond are rounded
 
 
 @dataclass
@@ -98,6 +99,11 @@ class Profile:
             return "text that differs in every row"
         several = len(self.categories) > 1 if self.kind == "category" else self.high > self.low
         if not several and not self.n_missing:
+            if self.kind == "number" and abs(self.low) >= _EXACT:
+                return (
+                    "numbers so large that they are the same as far as 15 digits tell; if it "
+                    f"names the rows, say --id {self.name}"
+                )
             return "the same in all rows"
         if self.kind == "number" and self.is_counter and self.n_rows > 2 and not insist:
             return "only numbers the rows; name it with --features to use it"

@@ -309,7 +309,8 @@ def _health(health: GraphHealth, session: Session, off_manifold: NDArray[np.floa
 def _settings(clf: Any, options: argparse.Namespace) -> str:
     pairs = {name: html.escape(str(getattr(clf, name))) for name in PARAMETERS}
     scaled = "scaled to [0, 1]" if options.scale else "not scaled"
-    pairs["columns"] = html.escape(f"label {options.label}, id {options.id or 'none'}, {scaled}")
+    named = "none" if options.id is None else options.id or "the first column"
+    pairs["columns"] = html.escape(f"label {options.label}, id {named}, {scaled}")
     wanted = ("numpy", "scipy", "scikit-learn", "faiss-cpu")
     versions = [f"manifoldknn {manifoldknn.__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {metadata.version(name)}" for name in wanted]

@@ -19,14 +19,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn import cells
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.exceptions import ManifoldKNNWarning
+from manifoldknn.exceptions import EverythingLabeledWarning, ManifoldKNNWarning, UnreachedError
 from manifoldknn.features import FeatureStep
 from manifoldknn.freed import return_freed_memory
 from manifoldknn.neighbors import check_metric
 from manifoldknn.options import as_options
 from manifoldknn.parameters import check_parameters
 from manifoldknn.progress import timed_stages
-from manifoldknn.tables import Table, TableError, format_of, open_table
+from manifoldknn.tables import Table, TableError, format_of, open_table, said_name
 
 __all__ = ["PARAMETERS", "Session", "column_ids", "learn", "noted", "open_input", "stage"]
 
@@ -37,6 +37,12 @@ PARAMETERS = (
     "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device",
     "random_state",
 )  # fmt: skip
+
+_NOTHING_LEFT = {
+    "classify": "every row has a label, so nothing is left to find out.",
+    "suggest": "every row has a label, so there is no row to suggest.",
+}
+_HOW_UNLABELED = "Empty the cells of rows without a label, or name what stands there with --unlabeled"
 
 
 @dataclass
@@ -93,9 +99,21 @@ def noted(notes: list[str]) -> Iterator[None]:
         warnings.simplefilter("ignore")
         for category in (ManifoldKNNWarning, ConvergenceWarning):
             warnings.simplefilter("always", category)
+        warnings.simplefilter("ignore", EverythingLabeledWarning)  # `learn` has its own words
         yield
     told = [as_options(str(warning.message)) for warning in caught]
     notes.extend(note for note in dict.fromkeys(told) if note not in notes)
+
+
+@contextmanager
+def _said_as_options() -> Iterator[None]:
+    """Let errors about parameters name the options that set them."""
+    try:
+        yield
+    except UnreachedError:  # not about a value
+        raise
+    except ValueError as error:
+        raise TableError(as_options(str(error))) from error
 
 
 def open_input(path: Path, form: str | None, delimiter: str | None) -> Table:
@@ -137,22 +155,25 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     classifier = ManifoldKNNClassifier(
         **{name: getattr(options, name) for name in PARAMETERS}, verbose=0
     )
-    check_parameters(classifier.get_params(deep=False))
-    check_metric(classifier.metric, is_sparse=False)
+    with _said_as_options():
+        check_parameters(classifier.get_params(deep=False))
+        check_metric(classifier.metric, is_sparse=False)
     used = _used_columns(table, options, notes)
     with stage(seconds, "reading"):
-        special = [options.label] + ([options.id] if options.id else [])
+        special = [options.label] + ([] if options.id is None else [options.id])
         texts = table.texts(special)
         if table.n_rows < 3:
             raise TableError(f"the file has only {table.n_rows} rows: bring at least 3")
         labels = clean_labels(texts[options.label], options.label, options.unlabeled, notes)
         ids = column_ids(texts, options.id, table.n_rows)
+        if (labels != "").all() and options.command in _NOTHING_LEFT:
+            notes.append(f"{_NOTHING_LEFT[options.command]} {_HOW_UNLABELED}")
         del texts
     with stage(seconds, "features"):
         step, X = FeatureStep.fit(table, used, scale=options.scale, insist=bool(options.features))
         notes.extend(f"left out {name!r}: {why}" for name, why in step.left_out)
     _check_features(X)
-    with timed_stages(seconds, after=return_freed_memory), noted(notes):
+    with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options():
         classifier.fit(X, labels)
     classifier._index.release()  # from here on nobody's neighbours are searched
     return_freed_memory()
@@ -168,7 +189,7 @@ def _check_features(X: NDArray[Any]) -> None:
 
 def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -> list[str]:
     """Return the columns to make features of; say which of those named do not exist."""
-    special = {"--label": [options.label], "--id": [options.id] if options.id else []}
+    special = {"--label": [options.label], "--id": [] if options.id is None else [options.id]}
     named = {"--features": options.features or [], "--drop": options.drop or []}
     for option, names in (special | named).items():
         for name in names:
@@ -181,7 +202,7 @@ def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -
     without = {options.label, options.id, *(options.drop or [])}
     if not options.features:
         index = [name for name in table.index_names if name not in without]
-        notes.extend(f"left out {name!r}: the index of a pandas frame" for name in index)
+        notes.extend(f"left out {said_name(name)}: the index of a frame" for name in index)
         without.update(index)
     used = [name for name in kept if name not in without]
     if not used:

@@ -18,6 +18,7 @@ __all__ = [
     "check_names",
     "format_of",
     "open_table",
+    "said_name",
 ]
 
 COLUMN_TYPES = ("text", "whole", "number", "decimal")  # of labels, to be given back in kind
@@ -48,7 +49,7 @@ class Table(ABC):
     together : list of str
         Columns that were one matrix, and so have one unit.
     index_names : list of str
-        Columns that were the index of a pandas frame.
+        Columns that were the index of a frame.
     """
 
     names: list[str]
@@ -136,14 +137,36 @@ def open_table(path: Path, form: str, *, delimiter: str | None = None) -> Table:
     return NumpyTable(path, form)
 
 
-def check_names(names: list[str], path: Path) -> None:
-    """Raise TableError if a column has no name or two have the same."""
+def check_names(names: list[str], path: Path, *, unnamed_first: bool = False) -> None:
+    """Raise TableError if a column has no name or two have the same.
+
+    Parameters
+    ----------
+    names : list of str
+        The header.
+    path : Path
+        The file, for messages.
+    unnamed_first : bool, default=False
+        Whether the first column may go without a name.
+    """
     seen: set[str] = set()
     for place, name in enumerate(names, 1):
+        if not name.strip() and not (unnamed_first and place == 1 < len(names)):
+            raise TableError(f"column {place} of {path.name} has no name: name it in the header")
         if name in seen:
             raise TableError(
                 f"{path.name} has two columns named {name!r}: rename one of them in the header"
             )
-        if not name.strip():
-            raise TableError(f"column {place} of {path.name} has no name: name it in the header")
         seen.add(name)
+
+
+def said_name(name: str) -> str:
+    """Return what to call a column in a message.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables import said_name
+    >>> said_name("height"), said_name("")
+    ("'height'", 'the first column, which has no name')
+    """
+    return repr(name) if name.strip() else "the first column, which has no name"

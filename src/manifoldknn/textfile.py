@@ -31,7 +31,9 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 class TextTable(Table):
     """A delimited text file in UTF-8 with a header.
 
-    Where commas do not separate cells, numbers may have a decimal comma.
+    Where commas do not separate cells, numbers may have a decimal comma. Blank lines before the
+    header do no harm, and a first column without a name is the index of a frame, as pandas and R
+    write it.
 
     Parameters
     ----------
@@ -47,13 +49,15 @@ class TextTable(Table):
         self.path, self.together = path, []
         self._delimiter = delimiter or ","
         with path.open("rb") as file:
-            first = file.readline().decode("utf-8", "replace").lstrip("\ufeff")
-        if not first.strip():
+            lines = (line.decode("utf-8", "replace").lstrip("\ufeff") for line in file)
+            first = next((line for line in lines if line.strip()), "")
+        if not first:
             raise TableError(f"{path.name} is empty: it needs a header line and rows")
         if delimiter is None:
             self._delimiter = max(_DELIMITERS, key=first.count)
-        self.names = next(self._records())
-        check_names(self.names, path)
+        self.names = next(self._records(), [""])
+        check_names(self.names, path, unnamed_first=True)
+        self.index_names = [name for name in self.names[:1] if not name.strip()]
         self._n_rows: int | None = None
 
     @property
@@ -110,7 +114,7 @@ class TextTable(Table):
             ready: list[str] = []
             for record in records:
                 text = lines.taken()
-                if record:  # not an empty line
+                if record and (row >= 0 or not _is_blank(record)):
                     cells = list(added) if row < 0 else _cells(added, row)
                     text = self._appended(text, cells)
                     row += 1
@@ -151,7 +155,7 @@ class TextTable(Table):
             reader = csv.reader(file, delimiter=self._delimiter, strict=True)
             try:
                 for record in reader:
-                    if not record:
+                    if not record or (not width and _is_blank(record)):
                         continue
                     width = width or len(record)
                     if len(record) != width:
@@ -193,6 +197,11 @@ class _Remembering:
         text = "".join(self._lines)
         self._lines.clear()
         return text
+
+
+def _is_blank(record: list[str]) -> bool:
+    """Tell whether a record, which before the header says nothing, has only blank cells."""
+    return not any(cell.strip() for cell in record)
 
 
 def _with_point(cell: str) -> str:
