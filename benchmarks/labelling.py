@@ -164,7 +164,8 @@ def report():
         "# Which labels next, and which are wrong",
         "",
         f"Error in percent after each of {ROUNDS} rounds of {PER_ROUND} labels, mean over seeds;",
-        "`python benchmarks/labelling.py` measures and writes this.",
+        "`python benchmarks/labelling.py suggest digits` (or `mnist`) and `... errors mnist`",
+        "measure seeds that are missing, and `... report` writes this.",
     ]
     for (_, name, n, labels), found in sorted(values.items()):
         if ("suggest", 0, 0) not in found:

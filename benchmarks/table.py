@@ -103,8 +103,9 @@ def text_of(found):
         f"process; `python benchmarks/table.py` measures it.\n\n| | |\n|---|---|\n{rows}\n"
         f"At most {MOST:g} times the table in memory is wanted. {_judged(beyond / table)} once the "
         "interpreter and its\nlibraries, which any table needs, are taken off the peak. "
-        f"{_judged(peak / table)} with them, on a table\nof this size: of the whole process the peak "
-        f"is {peak / table:.1f} times the table, or {peak / found['file']:.1f} times the file.\n"
+        f"{_judged(peak / table)} with them, on a table\nof this size: of the whole process the "
+        f"peak is {peak / table:.1f} times the table, or {peak / found['file']:.1f} times "
+        "the file.\n"
     )
 
 

@@ -24,7 +24,11 @@ def test_the_size_in_memory_is_what_pandas_reports(tmp_path):
 def test_every_reading_of_the_peak_is_told():
     found = {"rows": 9, "file": 40e6, "in_memory": 10e6, "baseline": 60e6, "seconds": 1.0}
     text = table.text_of(found | {"peak": 100e6})
-    for words in ("by the table in memory | 10.0 |", "by the file | 2.50 |", "table in memory | 4.00"):
+    for words in (
+        "by the table in memory | 10.0 |",
+        "by the file | 2.50 |",
+        "table in memory | 4.00",
+    ):
         assert words in text
     assert "That is met once the interpreter" in text
     assert "It is not met with them" in text
@@ -36,7 +40,9 @@ def test_every_reading_of_the_peak_is_told():
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are compared as Linux counts them")
 def test_memory_grows_by_at_most_six_times_the_table(tmp_path):
     """Between two sizes, so that what any table needs, such as imports, does not count."""
-    small, large = (table.measure(made(tmp_path / str(n_rows)), n_rows) for n_rows in (20_000, 60_000))
+    small, large = (
+        table.measure(made(tmp_path / str(n_rows)), n_rows) for n_rows in (20_000, 60_000)
+    )
     grown = large["peak"] - small["peak"]
     assert 0 < grown <= table.MOST * (large["in_memory"] - small["in_memory"])
     assert "60,000" in table.text_of(large)

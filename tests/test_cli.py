@@ -384,7 +384,11 @@ BAD = {
     "graph": (None, ["--graph", "tree"], "invalid choice: 'tree'"),
     "sigma": (None, ["--sigma", "wide"], "'wide' must be a number or auto"),
     "metric": (None, ["--metric", "longest"], "--metric longest"),
-    "prior": (None, ["--class-prior", "0.5,0.5"], "--class-prior must hold one number for each of the 3 classes"),
+    "prior": (
+        None,
+        ["--class-prior", "0.5,0.5"],
+        "--class-prior must hold one number for each of the 3 classes",
+    ),
     "neighbours": (None, ["--n_neighbors", "0"], "--n-neighbors 0 must be"),
     "unknown option": (None, ["--nonsense"], "unrecognized arguments"),
     "marker": (None, ["--out", "x.parquet"], "the format stays"),

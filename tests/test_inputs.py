@@ -1,5 +1,6 @@
 """Tables from files, pipes and standard input."""
 
+import errno
 import io
 import os
 import sys
@@ -48,6 +49,16 @@ def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
     with opened(options("-")) as table:
         assert table.names == ["a", "b"]
+
+
+def test_a_full_disk_names_the_place(monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
+    with pytest.raises(OSError, match="standard input"), opened(options("-")):
+        pass
 
 
 def test_closed_standard_input(monkeypatch):

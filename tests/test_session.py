@@ -27,15 +27,15 @@ def test_minus_one_among_whole_numbers():
 
 def test_minus_one_as_a_class():
     texts = ["1", "-1", "1", "-1"]
-    with pytest.raises(TableError, match="one class only, '1': .*-1 was taken as no label: .*''"):
+    with pytest.raises(TableError, match=r"one class only, '1': .*-1 was taken as no label: .*''"):
         clean_labels(texts, "y", None, [])
     for marker in ("", " "):
         notes = []
         assert clean_labels(texts, "y", marker, notes).tolist() == texts
         assert notes == []
-    with pytest.raises(TableError, match="no labels: .*-1 was taken as no label"):
+    with pytest.raises(TableError, match=r"no labels: .*-1 was taken as no label"):
         clean_labels(["-1", "-1", ""], "y", None, [])
-    with pytest.raises(TableError, match="another class too$"):
+    with pytest.raises(TableError, match=r"another class too$"):
         clean_labels(["1", "1"], "y", "", [])
 
 

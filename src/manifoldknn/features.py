@@ -260,7 +260,7 @@ class FeatureStep:
             return [
                 *told,
                 f"{plan.name!r}: {unknown} of {len(X)} rows hold a new category (the model knows "
-                f"{known})"
+                f"{known})",
             ]
         gone = np.isnan(X[:, at])
         X[gone, at] = plan.fill

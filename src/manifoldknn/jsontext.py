@@ -10,7 +10,7 @@ __all__ = ["json_text"]
 
 
 def json_text(data: Any, *, encoding: str | None = None) -> str:
-    """Return data as one line of JSON, with null for numbers that are not finite.
+    r"""Return data as one line of JSON, with null for numbers that are not finite.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def json_text(data: Any, *, encoding: str | None = None) -> str:
     >>> json_text({"sigma": 0.5, "dimension": float("nan"), "id": "ü"})
     '{"sigma": 0.5, "dimension": null, "id": "ü"}'
     >>> json_text("ü", encoding="ascii")
-    '"\\\\u00fc"'
+    '"\\u00fc"'
     """
     plain = _finite(data)
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, default=str)

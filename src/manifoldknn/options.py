@@ -83,15 +83,16 @@ def as_options(text: str) -> str:
 
 
 _NEW_COLUMNS = (
-    "New columns: predicted; confidence, the share of the vote for it; margin, confidence minus the "
-    "largest share of another class, below 0 where a given label loses the vote; off_manifold, above "
-    "1 where a row is odder than 99 % of rows; unreached, where no label reaches a row: its "
+    "New columns: predicted; confidence, the share of the vote for it; margin, confidence minus "
+    "the largest share of another class, below 0 where a given label loses the vote; off_manifold, "
+    "above 1 where a row is odder than 99 % of rows; unreached, where no label reaches a row: its "
     "confidence and margin are 0."
 )
 
 _PARAMETERS = (
     "n_neighbors", "graph_neighbors", "graph", "sigma", "alpha", "tree_depth", "theta", "metric",
-    "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device", "random_state",
+    "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device",
+    "random_state",
 )  # fmt: skip
 _SETTABLE = "|".join(_PARAMETERS)
 _COMPOUND = "|".join(name for name in _PARAMETERS if "_" in name)  # no ordinary words
@@ -164,7 +165,8 @@ def _learning(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
         "--no-scale", dest="scale", action="store_false", help="take numbers as they are"
     )
     columns.add_argument(
-        "--unlabeled", metavar="TEXT",
+        "--unlabeled",
+        metavar="TEXT",
         help="text that means 'no label', as an empty cell does; '': only empty cells do "
         "[-1 too, if all labels are whole numbers]",
     )

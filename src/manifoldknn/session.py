@@ -42,7 +42,9 @@ _NOTHING_LEFT = {
     "classify": "every row has a label, so nothing is left to find out.",
     "suggest": "every row has a label, so there is no row to suggest.",
 }
-_HOW_UNLABELED = "Empty the cells of rows without a label, or name what stands there with --unlabeled"
+_HOW_UNLABELED = (
+    "Empty the cells of rows without a label, or name what stands there with --unlabeled"
+)
 
 
 @dataclass
