@@ -492,6 +492,19 @@ def test_no_space_left(capsys, monkeypatch):
     assert os.listdir() == ["flowers.csv"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_no_space_left_for_standard_output():
+    command = [sys.executable, "-m", "manifoldknn", "classify", FLOWERS, "--label", "species"]
+    settings = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "src")}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*command, "--quiet", "--no-validate", "--out", "-"],
+            stdout=full, stderr=subprocess.PIPE, check=False, env=settings,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert b"No space left on device (standard output): free" in done.stderr
+
+
 @pytest.mark.usefixtures("flowers")
 def test_blanks_around_labels_are_trimmed_and_told(capsys):
     Path("b.csv").write_text(relabelled(lambda b: f" {b} " if b else "  "))

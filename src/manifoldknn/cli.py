@@ -75,8 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FileExistsError as error:
         return _fail(f"{error}: choose another name, or replace it with --force", 2)
     except OSError as error:
-        place = f" ({error.filename})" if error.filename else ""
         full = error.errno == errno.ENOSPC
+        # Files are named where they are written, so what has no name is our output.
+        name = error.filename or ("standard output" if full else "")
+        place = f" ({name})" if name else ""
         remedy = (
             "free some space, or write elsewhere" if full else "check the place, or choose another"
         )
