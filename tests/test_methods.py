@@ -74,7 +74,7 @@ def test_supervised_methods_are_tuned_on_the_labelled_rows(method):
     problem = blobs(120, spread=3.0)
     y = drawn(problem.truth, 6, 3)
     labeled = np.flatnonzero(y >= 0)
-    baseline = methods._baseline(method, 5, 3)
+    baseline = methods.baseline(method, k=5, seed=3)
     choice = tuned(
         baseline.estimator,
         baseline.grid,
@@ -152,3 +152,16 @@ def test_poisson_where_it_is_installed(monkeypatch):
     problem = blobs(80)
     y = drawn(problem.truth, 5, 1)
     assert error_of("Poisson", problem, y, k=5, seed=0) < 50
+
+
+def test_poisson_on_a_graph_of_several_parts():
+    """Each class in two heaps, none of them linked to another; one heap of each has no label."""
+    pytest.importorskip("graphlearning")
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(place, 0.05, (40, 2)) for place in (0.0, 3.0, 9.0, 12.0)])
+    problem = Problem(X, np.repeat([0, 1, 0, 1], 40))
+    y = np.full(160, -1)
+    y[[0, 1, 2, 40, 41, 42]] = [0, 0, 0, 1, 1, 1]
+    reached = np.arange(80)[y[:80] < 0]
+    answers = methods._ANSWERS["Poisson"](problem, y, 3, 0)
+    assert np.array_equal(answers[reached], problem.truth[reached])

@@ -60,9 +60,14 @@ EXPERIMENT = Experiment(
     measure=_measure,
     tables=_tables,
     draw=_draw,
-    notes=[
-        "The paper prints neither equations nor samples of this set; ours is drawn after its "
+    differences=[
+        "The paper prints neither equations nor samples of this set: ours is drawn after its "
         "picture, so errors cannot be compared in number.",
+        "The places of our labels were picked from many so that the nearest labelled sample "
+        "misleads, as in the paper's picture: it is wrong for 30 % of the others on average over "
+        "100 seeds, and for 27 % if labels are drawn at random.",
+    ],
+    notes=[
         "With k = 2 a tied vote goes to the first class (the arch). Wrong answers are ringed.",
     ],
 )

@@ -48,7 +48,7 @@ EXPERIMENT = Experiment(
     measure=_measure,
     tables=_tables,
     draw=_draw,
-    notes=[
+    differences=[
         "The paper prints neither equations nor sizes; the sets are ours, each two curves with "
         "noise and three bridges of points across the gap, named by the labels of its figures.",
     ],
