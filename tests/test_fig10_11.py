@@ -71,7 +71,9 @@ def test_poisson_is_told_where_it_is_ahead():
         for count, error in zip((1, 3), both)
     ]
     (said,) = EXPERIMENT.findings(rows, QUICK)
-    assert said.endswith("in 1 of 2 cases of set and labels per class: usps at 1 (by 1.5).")
+    assert said.endswith(
+        "in 1 of 2 cases of set and labels per class; with one label per class on usps by 1.5."
+    )
     assert EXPERIMENT.findings(rows[:2], QUICK) == []
 
 

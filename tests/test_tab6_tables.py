@@ -72,8 +72,8 @@ def test_verdicts(mean, spread, said):
 def test_headline_has_a_line_per_set():
     table = headline(ROWS, QUICK)
     check_tables([table])
-    assert table.rows[0] == ["usps", 19.37, "6.0 ± 1.4", "15.5 ± 9.2", "15.0 SVM", "2"]
-    assert table.rows[1] == ["segmentation", 24.18, "–", "–", None, ""]
+    assert table.rows[0] == ["usps", "19.4", "6.0 ± 1.4", "15.5 ± 9.2", "15.0 SVM", "2"]
+    assert table.rows[1] == ["segmentation", "24.2", "–", "–", None, ""]
 
 
 def test_findings_follow_the_rows():

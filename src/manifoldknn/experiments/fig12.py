@@ -220,8 +220,7 @@ def _differences(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
     if apart:
         said.append(
             f"Sequential and standard errors differ by more than {_COMPARABLE:g} point on "
-            f"{'; '.join(apart)}. Banknote has only 1348 rows: what is held back as online is "
-            "missing when the rest is learnt, up to three quarters of the set."
+            f"{'; '.join(apart)}."
         )
     return said
 
@@ -279,6 +278,9 @@ EXPERIMENT = Experiment(
     notes=(
         "10 labelled rows per class; the online rows are drawn from the others, the larger sets "
         "hold the smaller ones. Features are scaled to [0, 1]; five samples vote. One run.",
+        "Where the two differ on banknote, with our default, it is not by reconstruction: learnt "
+        "without the online rows the others are answered worse too (with 300 online rows of seed 0 "
+        "2.5 % of them wrong, and 0.2 % when all rows are known). It has only 1348 rows.",
         "Sequential: learnt without the online rows, then each is answered by itself; the time is "
         "that of all answers, measured.",
         "Standard: learning is repeated for every online row. A fit on all rows is timed (the mean "

@@ -141,12 +141,12 @@ EXPERIMENT = Experiment(
     tables=_tables,
     draw=_draw,
     differences=[
-        "The paper's picture has no numbers: the graph has the vertices and edges of its text, and "
-        "weights of ours; everything else is computed from them.",
         "The paper once writes (0.01P)ᵗ for the walk after t steps; α is the share of strength "
         "kept per step, so it is (0.99P)ᵗ that is meant and drawn.",
     ],
     notes=[
+        "The paper's picture has no numbers: the graph has the vertices and edges of its text, and "
+        "weights of ours; everything else is computed from them.",
         "What the paper calls the accumulated transition probability is no probability, since it "
         "may exceed 1: it is the expected number of visits of j by a walk from i that goes on with "
         "probability α after every step.",

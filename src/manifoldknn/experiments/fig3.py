@@ -165,7 +165,7 @@ EXPERIMENT = Experiment(
     measure=_measure,
     tables=_tables,
     draw=_draw,
-    differences=[
+    notes=[
         "The paper's picture is a sketch; this one is computed on the first toy set, with one "
         "sample held back and the package's default graph.",
     ],

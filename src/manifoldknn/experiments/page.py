@@ -119,7 +119,7 @@ def _headline(parts: Sequence[Assembled]) -> str:
     items = [
         f'<li><a class="id" href="#{_anchor(part)}">{html.escape(part.experiment.name)}</a> '
         f"{html.escape(text)}</li>"
-        for part in parts
+        for part in sorted(parts, key=lambda part: part.headline is None)  # the main ones first
         for text in part.findings
     ]
     if not tables and not items:

@@ -24,6 +24,7 @@ from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Scal
 from manifoldknn.experiments.methods import DEFAULT, PUBLISHED
 from manifoldknn.experiments.problems import SYNTHETIC, Floats, Problem, synthetic
 from manifoldknn.experiments.published import RECONSTRUCTION
+from manifoldknn.experiments.toys import OUR_SETS
 from manifoldknn.experiments.width import tuned_sigma
 from manifoldknn.graph import constrained_graph
 from manifoldknn.simplex import simplex_weights
@@ -179,12 +180,10 @@ EXPERIMENT = Experiment(
     tables=_tables,
     draw=_draw,
     findings=_findings,
-    differences=(
-        "The paper prints no equations of its sets: ours have 400 samples and their own noise. "
-        "Several draws of each set, three labels per class where the figures have them; the "
-        "paper has one.",
-    ),
+    differences=(OUR_SETS,),
     notes=(
+        "Several draws of each set of 400 samples, three labels per class where the figures have "
+        "them; the paper has one draw.",
         "RMSE(T, R) = ‖T − R‖² / ‖T‖² · 100 % with Frobenius norms, T the truth and R its "
         "reconstruction: the paper's formula. Despite the name no root is taken, so that 1 % "
         "means entries that are off by about 10 %.",

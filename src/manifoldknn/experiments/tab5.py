@@ -88,6 +88,8 @@ EXPERIMENT = Experiment(
         "and 1372 once repeated rows are removed, so that is done here too.",
         "The paper states 6 classes for segmentation; its 2086 different rows hold 7, and without "
         "any one of them fewer than 1800 rows would be left.",
+    ],
+    notes=[
         "Columns are scaled to [0, 1]; the paper does not say whether it scaled.",
     ],
 )
