@@ -208,8 +208,8 @@ EXPERIMENT = Experiment(
     notes=(
         "mkNN as published is in fig9 and tab6 only: a full graph per point is too dear.",
         "Features are scaled to [0, 1]; run r of all methods has the same labels.",
-        "SVM, and still more gkNN, ANN and NB, are dear to tune: they have fewer runs, the latter "
-        f"fewer counts too. A deviation is shown of {_ENOUGH} runs or more.",
+        "SVM, and still more gkNN, ANN and NB, are dear to tune: in the full run they have fewer "
+        f"runs, the latter fewer counts too. A deviation is shown of {_ENOUGH} runs or more.",
         "With one label per class nothing can be tuned by cross-validation: there every method has "
         "the usual parameters, the first of its grid.",
         "kNN, wkNN and gkNN let five labelled samples vote, or as many as a class has labels if "

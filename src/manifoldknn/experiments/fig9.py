@@ -93,8 +93,8 @@ EXPERIMENT = Experiment(
     notes=(
         "Features are scaled to [0, 1]. " + MEANING_OF_K,
         "With one label per class nothing can be tuned: at k = 1 gkNN links ten neighbours.",
-        "mkNN as published factorises a full graph, so it has fewer runs on the large sets; run r "
-        "of all methods has the same labels.",
+        "mkNN as published factorises a full graph, so it has fewer runs on the large sets, and "
+        "none in a quick run; run r of all methods has the same labels.",
         CHOSEN_WHILE_LOOKING,
         TUNED_WIDTH,
     ),

@@ -39,7 +39,7 @@ NOTES = (
     "banknote's 1348 are what is left once repeated rows are removed.",
     "Features are scaled to [0, 1] but where the table says otherwise; the deviation has n - 1 in "
     "its denominator. mkNN as published factorises a full graph, so it has fewer runs on the large "
-    "sets. Run r of all methods has the same labels.",
+    "sets, and none in a quick run. Run r of all methods has the same labels.",
     CHOSEN_WHILE_LOOKING,
     TUNED_WIDTH,
 )
