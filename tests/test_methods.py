@@ -155,13 +155,14 @@ def test_poisson_where_it_is_installed(monkeypatch):
 
 
 def test_poisson_on_a_graph_of_several_parts():
-    """Each class in two heaps, none of them linked to another; one heap of each has no label."""
+    """Two lines of each class, far apart: the package's default solver is wrong on half of them."""
     pytest.importorskip("graphlearning")
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(place, 0.05, (40, 2)) for place in (0.0, 3.0, 9.0, 12.0)])
-    problem = Problem(X, np.repeat([0, 1, 0, 1], 40))
-    y = np.full(160, -1)
-    y[[0, 1, 2, 40, 41, 42]] = [0, 0, 0, 1, 1, 1]
-    reached = np.arange(80)[y[:80] < 0]
-    answers = methods._ANSWERS["Poisson"](problem, y, 3, 0)
-    assert np.array_equal(answers[reached], problem.truth[reached])
+    rng, n = np.random.default_rng(0), 60
+    along = np.sort(rng.random(n))
+    lines = [np.column_stack([10 * along, np.full(n, height)]) for height in (0, 5, 10, 15)]
+    X = np.concatenate(lines) + rng.normal(0, 0.02, (4 * n, 2))
+    y = np.full(4 * n, -1)
+    for part, (c, count) in enumerate(((0, 3), (1, 1), (0, 1), (1, 4))):
+        y[part * n + rng.choice(n, count, replace=False)] = c
+    problem = Problem(X, np.repeat([0, 1, 0, 1], n))
+    assert error_of("Poisson", problem, y, k=3, seed=0) == 0
