@@ -67,8 +67,19 @@ def test_rows_stand_in_the_order_of_the_cells(tmp_path):
     assert [row["cell"] for row in rows] == expected
 
 
+def test_sentences_are_made_of_the_rows(tmp_path):
+    made = assemble(cheap.EXPERIMENT, filled(tmp_path))
+    assert made.findings == [f"There are {3 * made.n_cells} <rows>."]
+    assert made.notes == [f"The last row is {made.rows[-1]['cell']}."]
+    assert made.differences == ["Differs from the paper in everything."]
+    assert made.headline.rows == [[3 * made.n_cells]]
+
+
 def test_without_a_cell_there_is_no_file(tmp_path):
     made = assemble(cheap.EXPERIMENT, filled(tmp_path, cheap.cells(PLAN)[1:]))
+    assert made.findings == made.notes == []
+    assert made.headline is None
+    assert made.differences == ["Differs from the paper in everything."]
     assert made.problems == [f"1 of {made.n_cells} cells could not be measured"]
     assert made.tables == []
     assert not (tmp_path / "csv").exists()

@@ -5,7 +5,13 @@ import statistics
 import hypothesis.strategies as st
 from hypothesis import given
 
-from manifoldknn.experiments.averages import Average, averages, mean_and_deviation, runs_of
+from manifoldknn.experiments.averages import (
+    Average,
+    averages,
+    mean_and_deviation,
+    over_common_runs,
+    runs_of,
+)
 
 
 @given(
@@ -45,3 +51,21 @@ def test_runs():
     assert runs_of(found) == "2 to 10"
     assert runs_of({("b", 1): found["b", 1]}) == "2"
     assert runs_of({}) == "0"
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("abc"), st.integers(1, 2), st.integers(0, 3)), st.floats(0, 100)
+    )
+)
+def test_common_runs_are_compared_run_by_run(measured):
+    rows = [{"method": m, "k": k, "run": r, "error": e} for (m, k, r), e in measured.items()]
+    found = over_common_runs(rows, "a", "b", ["k"])
+    for k in (1, 2):
+        both = [r for r in range(4) if ("a", k, r) in measured and ("b", k, r) in measured]
+        assert ((k,) in found) == bool(both)
+        if both:
+            a, b, n = found[k,]
+            assert n == len(both)
+            assert abs(a - statistics.fmean(measured["a", k, r] for r in both)) < 1e-9
+            assert abs(b - statistics.fmean(measured["b", k, r] for r in both)) < 1e-9

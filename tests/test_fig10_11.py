@@ -38,6 +38,7 @@ def test_rows_tables_and_figure(sets):
     (mine,) = [r["error"] for r in rows if r["method"] == "kNN" and r["labels"] == 9]
     assert mine == error_of("kNN", problem, y, k=5, seed=0)
     check_tables(EXPERIMENT.tables(rows, QUICK))
+    assert not [t for t in EXPERIMENT.tables(rows, QUICK) if "Deviation" in t.caption]
     pytest.importorskip("matplotlib")
     figure = EXPERIMENT.draw(rows, QUICK)
     assert [ax.get_title() for ax in figure.axes if ax.get_visible()] == ["satlog: mean"]
@@ -55,8 +56,25 @@ def test_leaders_are_told_by_count():
         for method, both in errors.items()
         for count, error in zip((1, 3), both)
     ]
-    leaders = EXPERIMENT.tables(rows, QUICK)[2]
+    mean, leaders, _ = EXPERIMENT.tables(rows, QUICK)  # one run has no deviation
     assert leaders.rows == [["usps", "1 of 2", "3 (SVM, by 0.5)"]]
+    # A bad second run of ours alone is not held against the only run of the others.
+    rows.append({"data": "usps", "method": DEFAULT, "labels": 1, "run": 1, "error": 99.0})
+    assert EXPERIMENT.tables(rows, QUICK)[1].rows == leaders.rows
+    assert mean.rows[0][:2] == ["usps", DEFAULT]
+
+
+def test_poisson_is_told_where_it_is_ahead():
+    rows = [
+        {"data": "usps", "method": method, "labels": count, "run": 0, "error": error}
+        for method, both in ((DEFAULT, (5.0, 4.0)), ("Poisson", (3.5, 4.5)))
+        for count, error in zip((1, 3), both)
+    ]
+    (said,) = EXPERIMENT.findings(rows, QUICK)
+    assert said.endswith(
+        "in 1 of 2 cases of set and labels per class; with one label per class on usps by 1.5."
+    )
+    assert EXPERIMENT.findings(rows[:2], QUICK) == []
 
 
 def test_differences_from_what_is_printed():

@@ -74,7 +74,7 @@ def test_supervised_methods_are_tuned_on_the_labelled_rows(method):
     problem = blobs(120, spread=3.0)
     y = drawn(problem.truth, 6, 3)
     labeled = np.flatnonzero(y >= 0)
-    baseline = methods._baseline(method, 5, 3)
+    baseline = methods.baseline(method, k=5, seed=3)
     choice = tuned(
         baseline.estimator,
         baseline.grid,
@@ -152,3 +152,17 @@ def test_poisson_where_it_is_installed(monkeypatch):
     problem = blobs(80)
     y = drawn(problem.truth, 5, 1)
     assert error_of("Poisson", problem, y, k=5, seed=0) < 50
+
+
+def test_poisson_on_a_graph_of_several_parts():
+    """Two lines of each class, far apart: the package's default solver is wrong on half of them."""
+    pytest.importorskip("graphlearning")
+    rng, n = np.random.default_rng(0), 60
+    along = np.sort(rng.random(n))
+    lines = [np.column_stack([10 * along, np.full(n, height)]) for height in (0, 5, 10, 15)]
+    X = np.concatenate(lines) + rng.normal(0, 0.02, (4 * n, 2))
+    y = np.full(4 * n, -1)
+    for part, (c, count) in enumerate(((0, 3), (1, 1), (0, 1), (1, 4))):
+        y[part * n + rng.choice(n, count, replace=False)] = c
+    problem = Problem(X, np.repeat([0, 1, 0, 1], n))
+    assert error_of("Poisson", problem, y, k=3, seed=0) == 0

@@ -58,6 +58,8 @@ def part(name="cheap", **changes):
     header = ["set", "ours", "published", "difference", "none", "flag", "text", "count"]
     made = Assembled(replace(cheap.EXPERIMENT, name=name), n_cells=3, seconds=1.5, png=b"\x89PNG")
     made.tables = [Table("Numbers & more", header, rows, ["Below <it>."])]
+    made.differences = ["Differs from the paper in everything."]
+    made.notes = ["The paper is named, which is no difference."]
     return replace(made, **changes)
 
 
@@ -112,12 +114,33 @@ def test_numbers_of_a_column_have_the_same_decimals(store, values, shown):
     assert re.findall(r'<td class="n">([^<]*)</td>', table)[: len(values)] == shown
 
 
-def test_notes_about_the_paper_are_gathered_once(store):
+def test_differences_are_gathered_once(store):
     page = report_page([part("fig1"), part("fig2")], store, jobs=1, command="")
     gathered = page[page.index('id="differences"') : page.index('<section id="fig1">')]
     assert gathered.count("Differs from the paper in everything.") == 1
     assert 'href="#fig1"' in gathered
     assert 'href="#fig2"' in gathered
+    assert "is no difference" not in gathered
+    assert page.count("is no difference") == 2
+
+
+def test_main_numbers_stand_at_the_top(store):
+    _, text = checked(report_page([part()], store, jobs=1, command=""))
+    assert "In short" not in text
+    parts = [part("fig1"), part("tab6", headline=Table("Main", ["set"], [["iris & co"]]),
+                                findings=["It <works>."])]  # fmt: skip
+    page = report_page(parts, store, jobs=1, command="")
+    _, text = checked(page)
+    top = page[: page.index("<nav")]
+    assert "iris &amp; co" in top
+    assert "It &lt;works&gt;." in top
+    assert 'href="#tab6"' in top
+
+
+def test_settings_of_all_methods_stand_in_the_page(store):
+    _, text = checked(report_page([part()], store, jobs=1, command=""))
+    for words in ("Settings of the methods", "lbfgs", "triangular", "gradient_descent"):
+        assert words in text
 
 
 def test_what_is_missing_is_said_at_the_top(store):

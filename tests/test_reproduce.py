@@ -116,6 +116,15 @@ def test_cells_files_and_report_are_made(capsys):
     assert "100%  14 of 14 cells" in err
 
 
+def test_the_report_does_not_tell_where_it_was_made(capsys, tmp_path):
+    out = tmp_path / "deep" / "below"
+    assert run(capsys, "cheap", "--quick", "--quiet", "--out", out)[0] == 0
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "manifoldknn reproduce cheap --quick --out below" in page
+    assert str(tmp_path) not in page
+    assert "deep" not in page
+
+
 def test_json_and_quiet(capsys):
     code, out, err = run(capsys, "cheap", "--quick", "--json", "--quiet", "--out", "o")
     data = json.loads(out)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cheap_experiment as cheap
 from manifoldknn.experiments.experiment import Cell, Plan
-from manifoldknn.experiments.store import Store, plain_rows
+from manifoldknn.experiments.store import Store, extras, plain_rows
 
 EXPERIMENT = replace(cheap.EXPERIMENT, columns=["a", "b"])
 CELL = Cell("cheap", ("usps", "k/NN", 3, None, 0.1))
@@ -127,6 +127,22 @@ def test_a_run_is_gone_on_with_only_if_asked_and_the_same(store, monkeypatch):
     monkeypatch.setattr("manifoldknn.__version__", "99")
     with pytest.raises(ValueError, match="and not 99"):
         Store.open(folder, Plan(), [], resume=True)
+
+
+def test_a_run_with_another_package_of_extras_is_not_gone_on_with(store, monkeypatch):
+    path = store.folder / "run.json"
+    run = json.loads(path.read_text())
+    assert run["extras"] == extras()
+    monkeypatch.setattr("manifoldknn.experiments.store.extras", lambda: {"graphlearning": "9.9"})
+    with pytest.raises(ValueError, match=r"begun with graphlearning .* and not 9\.9"):
+        Store.open(store.folder, Plan(), [], resume=True)
+    del run["extras"]  # as older runs have it: unknown
+    path.write_text(json.dumps(run))
+    Store.open(store.folder, Plan(), [], resume=True).begin()
+    assert json.loads(path.read_text())["extras"] == {"graphlearning": "9.9"}
+    path.write_text(json.dumps(run | {"extras": 3}))
+    with pytest.raises(ValueError, match="cannot be used"):
+        Store.open(store.folder, Plan(), [], resume=True)
 
 
 def test_folders_of_others_are_left_alone(tmp_path):

@@ -64,6 +64,12 @@ def test_tables_and_figure():
     rows = measured_rows(EXPERIMENT, EXPERIMENT.cells(QUICK)[::2])
     (table,) = EXPERIMENT.tables(rows, QUICK)
     check_tables([table])
+    assert "‖T − R‖² / ‖T‖²" in table.caption
+    (said,) = EXPERIMENT.findings(rows, QUICK)
+    worst = [max(np.mean([r[what] for r in rows if (r["data"], r["method"]) == pair])
+                 for pair in {(r["data"], r["method"]) for r in rows})
+             for what in ("samples", "weights")]  # fmt: skip
+    assert f"at most {worst[0]:.2f} % for samples and {worst[1]:.2f} % for the walk" in said
     assert [line[3] for line in table.rows[::2]] == list(RECONSTRUCTION["samples"])
     assert [line[6] for line in table.rows[::2]] == list(RECONSTRUCTION["weights"])
     pytest.importorskip("matplotlib")

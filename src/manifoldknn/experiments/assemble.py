@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from manifoldknn.atomic import replaced_file
-from manifoldknn.experiments.experiment import Experiment, Row, Scalar, Table
+from manifoldknn.experiments.experiment import Experiment, Row, Scalar, Table, Words
 from manifoldknn.experiments.runner import cells_of
 from manifoldknn.experiments.store import Store
 
@@ -48,8 +48,14 @@ class Assembled:
         Those that are not there.
     seconds : float
         Work of the others, in all.
+    rows : list of dict
+        What was measured; none if cells are missing.
     tables : list of Table
         To read.
+    headline : Table or None
+        For the top of the report.
+    findings, differences, notes : list of str
+        What the experiment says, of its rows where it says so of them.
     png : bytes
         The figure, empty if there is none.
     problems : list of str
@@ -60,7 +66,12 @@ class Assembled:
     n_cells: int = 0
     n_missing: int = 0
     seconds: float = 0.0
+    rows: list[Row] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    headline: Table | None = None
+    findings: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     png: bytes = b""
     problems: list[str] = field(default_factory=list)
 
@@ -130,11 +141,14 @@ def assemble(experiment: Experiment, store: Store) -> Assembled:
         made.seconds += found.seconds
     if made.n_missing:
         made.problems.append(f"{made.n_missing} of {made.n_cells} cells could not be measured")
+        made.differences = _said(experiment.differences, None, store)
+        made.notes = _said(experiment.notes, None, store)
         return made
+    made.rows = rows
     _write(store.folder / "csv" / f"{experiment.name}.csv",
            csv_bytes(rows, list(experiment.columns)))  # fmt: skip
     try:
-        made.tables = list(experiment.tables(rows, store.plan))
+        _tell(made, store)
     except Exception as error:
         made.problems.append(f"its tables could not be made ({type(error).__name__}: {error})")
     if experiment.draw is not None:
@@ -145,6 +159,24 @@ def assemble(experiment: Experiment, store: Store) -> Assembled:
         except Exception as error:
             made.problems.append(f"its figure could not be drawn ({type(error).__name__}: {error})")
     return made
+
+
+def _tell(made: Assembled, store: Store) -> None:
+    """Make tables and sentences of the rows."""
+    experiment, rows = made.experiment, made.rows
+    made.tables = list(experiment.tables(rows, store.plan))
+    made.findings = _said(experiment.findings, rows, store)
+    made.differences = _said(experiment.differences, rows, store)
+    made.notes = _said(experiment.notes, rows, store)
+    if experiment.headline is not None:
+        made.headline = experiment.headline(rows, store.plan)
+
+
+def _said(words: Words, rows: list[Row] | None, store: Store) -> list[str]:
+    """Return sentences; those that are made of rows only where there are rows."""
+    if not callable(words):
+        return list(words)
+    return [] if rows is None else list(words(rows, store.plan))
 
 
 def _pictures(experiment: Experiment, rows: list[Row], store: Store) -> tuple[bytes, bytes]:

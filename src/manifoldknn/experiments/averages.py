@@ -10,7 +10,7 @@ import numpy as np
 
 from manifoldknn.experiments.experiment import Row, Scalar
 
-__all__ = ["Average", "averages", "mean_and_deviation", "runs_of"]
+__all__ = ["Average", "averages", "mean_and_deviation", "over_common_runs", "runs_of"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,48 @@ def averages(
         )
         for key, found in groups.items()
     }
+
+
+def over_common_runs(
+    rows: Iterable[Row], first: str, second: str, by: Sequence[str]
+) -> dict[tuple[Scalar, ...], tuple[float, float, int]]:
+    """Compare two methods over the runs that both have, whose labels are the same.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Measured rows, with the columns method, run and error.
+    first, second : str
+        Methods.
+    by : sequence of str
+        Columns that tell groups apart.
+
+    Returns
+    -------
+    dict
+        Mean error of the first, of the second, and the number of common runs, by the values of
+        `by`; groups without a common run are left out.
+
+    Examples
+    --------
+    >>> from manifoldknn.experiments.averages import over_common_runs
+    >>> runs = [("a", 0, 2.0), ("a", 1, 9.0), ("b", 0, 3.0)]
+    >>> rows = [{"data": "d", "method": m, "run": r, "error": e} for m, r, e in runs]
+    >>> over_common_runs(rows, "a", "b", ["data"])
+    {('d',): (2.0, 3.0, 1)}
+    """
+    found: dict[tuple[Scalar, ...], dict[str, dict[Scalar, float]]] = {}
+    for row in rows:
+        if row["method"] in (first, second) and row["error"] is not None:
+            runs = found.setdefault(tuple(row[name] for name in by), {})
+            runs.setdefault(str(row["method"]), {})[row["run"]] = cast(float, row["error"])
+    compared = {}
+    for key, runs in found.items():
+        common = [run for run in runs.get(first, {}) if run in runs.get(second, {})]
+        if common:
+            means = [float(np.mean([runs[m][run] for run in common])) for m in (first, second)]
+            compared[key] = (means[0], means[1], len(common))
+    return compared
 
 
 def mean_and_deviation(average: Average | None, digits: int = 1) -> str:

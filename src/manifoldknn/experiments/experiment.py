@@ -58,6 +58,9 @@ class Table:
     notes: Sequence[str] = ()
 
 
+Words = Sequence[str] | Callable[[list[Row], Plan], Sequence[str]]
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One table or figure of the paper.
@@ -83,8 +86,15 @@ class Experiment:
         The columns that hold times, which no two runs agree on.
     datasets : sequence of str
         Real sets it needs, as `load_paper` names them; checked before anything runs.
-    notes : sequence of str
-        What a reader has to know: settings, numbers of runs, what differs from the paper and why.
+    headline : callable, optional
+        ``headline(rows, plan)`` gives a short table for the top of the report.
+    findings : sequence of str, or callable
+        What it shows, in sentences, for the top of the report. As `differences`.
+    differences : sequence of str, or callable
+        What differs from the paper, and why: gathered at the top of the report too. A callable
+        makes them of the rows, ``differences(rows, plan)``, so that they cannot contradict them.
+    notes : sequence of str, or callable
+        What else a reader has to know: settings and how to read the tables. As `differences`.
     """
 
     name: str
@@ -96,4 +106,7 @@ class Experiment:
     draw: Callable[[list[Row], Plan], Any] | None = None
     timings: Sequence[str] = ()
     datasets: Sequence[str] = ()
-    notes: Sequence[str] = ()
+    headline: Callable[[list[Row], Plan], Table] | None = None
+    findings: Words = ()
+    differences: Words = ()
+    notes: Words = ()

@@ -7,6 +7,7 @@ from typing import Any
 from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Table
 from manifoldknn.experiments.toys import (
+    OUR_SETS,
     answer,
     draw_samples,
     error_percent,
@@ -60,9 +61,13 @@ EXPERIMENT = Experiment(
     measure=_measure,
     tables=_tables,
     draw=_draw,
+    differences=[
+        OUR_SETS,
+        "The places of our labels were picked from many so that the nearest labelled sample "
+        "misleads, as in the paper's picture: it is wrong for 30 % of the others on average over "
+        "100 seeds, and for 27 % if labels are drawn at random.",
+    ],
     notes=[
-        "The paper prints neither equations nor samples of this set; ours is drawn after its "
-        "picture, so errors cannot be compared in number.",
         "With k = 2 a tied vote goes to the first class (the arch). Wrong answers are ringed.",
     ],
 )

@@ -22,6 +22,7 @@ _SIZES = tuple(range(100, 1001, 100))
 _FEW_SIZES = (100, 400, 700, 1000)  # where a fit takes seconds
 _PER_CLASS = 10
 _VOTERS = 5
+_COMPARABLE = 1.0  # points of error
 _SECONDS = {("satlog", "default"): 0.8, ("pendigits", "default"): 1.3, ("banknote", "default"): 0.3}
 _FULL_SECONDS = {"satlog": 7.0, "pendigits": 24.0, "banknote": 1.0}
 
@@ -151,11 +152,90 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
         "strategy",
         "online rows",
         "error (%)",
-        "seconds",
+        "seconds (standard: one fit × rows)",
         "published seconds",
         "difference",
     ]
-    return [Table("Error and time of classifying online rows", header, lines)]
+    return [Table("Error and time of classifying online rows", header, lines), _claims(rows)]
+
+
+def _gaps(rows: list[Row]) -> dict[tuple[str, str], list[tuple[int, float, float]]]:
+    """Return online rows, points by which sequential is worse, and by how often it is faster."""
+    found = {(r["data"], r["strategy"], r["online"]): r for r in rows}
+    gaps: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
+    for (data, strategy, online), row in found.items():
+        kind, model = str(strategy).split(", ")
+        other = found.get((data, f"standard, {model}", online))
+        if kind == "sequential" and other is not None:
+            worse = float(row["error"] or 0) - float(other["error"] or 0)
+            faster = float(other["seconds"] or 0) / float(row["seconds"] or 1)
+            gaps.setdefault((str(data), model), []).append((int(online or 0), worse, faster))
+    return {key: sorted(points) for key, points in gaps.items()}
+
+
+def _claims(rows: list[Row]) -> Table:
+    """Set what the paper says of this figure beside what the rows say."""
+    lines: list[list[Scalar]] = []
+    for (data, model), points in _gaps(rows).items():
+        online, worst, _ = max(points, key=lambda point: abs(point[1]))
+        within = sum(abs(worse) <= _COMPARABLE for _, worse, _ in points)
+        most, _, faster = points[-1]
+        lines.append(
+            [
+                data,
+                model,
+                f"{within} of {len(points)}",
+                f"{worst:+.1f} at {online} rows",
+                within == len(points),
+                f"{faster:.0f} × at {most} rows",
+            ]
+        )
+    header = [
+        "data",
+        "mkNN",
+        f"sizes with errors within {_COMPARABLE:g} point",
+        "largest difference (points)",
+        "“accuracies are comparable” agrees",
+        "“time reduces dramatically”: sequential is faster by",
+    ]
+    return Table(
+        "What the paper says of this figure, and what is found here",
+        header,
+        lines,
+        ("Differences: sequential less standard. Of 100 online rows each is one point.",),
+    )
+
+
+def _differences(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+    """Tell where the two strategies do not agree."""
+    apart = []
+    for (data, model), points in _gaps(rows).items():
+        online, worst, _ = max(points, key=lambda point: abs(point[1]))
+        if abs(worst) > _COMPARABLE:
+            apart.append(f"{data}, {model} ({worst:+.1f} points at {online} rows)")
+    said = [
+        "Standard learning is not run for every online row: one fit on all rows is timed and "
+        "multiplied by their number. The paper's 9100 s on satlog show why.",
+    ]
+    if apart:
+        said.append(
+            f"Sequential and standard errors differ by more than {_COMPARABLE:g} point on "
+            f"{'; '.join(apart)}."
+        )
+    return said
+
+
+def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+    gaps = _gaps(rows)
+    alike = [key for key, points in gaps.items() if all(abs(p[1]) <= _COMPARABLE for p in points)]
+    least = min((points[-1][2] for points in gaps.values()), default=None)
+    if least is None:
+        return []
+    return [
+        f"Answering online rows by reconstruction is at least {least:.0f} times as fast as "
+        f"learning again, with errors within {_COMPARABLE:g} point at all sizes in {len(alike)} of "
+        f"{len(gaps)} cases of set and model."
+    ]
 
 
 def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
@@ -193,17 +273,21 @@ EXPERIMENT = Experiment(
     draw=_draw,
     timings=("seconds",),
     datasets=_SETS,
+    findings=_findings,
+    differences=_differences,
     notes=(
         "10 labelled rows per class; the online rows are drawn from the others, the larger sets "
         "hold the smaller ones. Features are scaled to [0, 1]; five samples vote. One run.",
+        "Where the two differ on banknote, with our default, it is not by reconstruction: learnt "
+        "without the online rows the others are answered worse too (with 300 online rows of seed 0 "
+        "2.5 % of them wrong, and 0.2 % when all rows are known). It has only 1348 rows.",
         "Sequential: learnt without the online rows, then each is answered by itself; the time is "
         "that of all answers, measured.",
         "Standard: learning is repeated for every online row. A fit on all rows is timed (the mean "
-        "of three, one for the full graph) and multiplied by the number of online rows: the "
-        "paper's 9100 s on satlog show why. Its error is that of the last repetition, which "
-        "knows all online rows.",
-        "mkNN as published is measured at 100, 400, 700 and 1000 online rows on satlog and "
-        "pendigits.",
+        "of three, one for the full graph) and multiplied by the number of online rows. Its error "
+        "is that of the last repetition, which knows all online rows.",
+        "mkNN as published is measured at fewer sizes on the large sets, and in a quick run not at "
+        "all.",
         "The paper prints two numbers of this figure: about 9100 and 14 seconds for 1000 rows of "
         "satlog.",
     ),

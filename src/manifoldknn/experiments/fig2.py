@@ -81,7 +81,7 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     paths: list[list[Scalar]] = [[path, value] for path, value in _values(rows, "path").items()]
     paths.append(["all paths, any number of steps", walk["i → j"]])
     return [
-        Table("Probability of reaching j from i, by path", ["path", "probability"], paths),
+        Table("Expected visits of j from i, by path", ["path", "αᵗ · ∏ p"], paths),
         Table(f"P_TRW = (I − αP)⁻¹ at α = {_ALPHA}, from row to column", ["", *_NODES], matrix),
     ]
 
@@ -109,7 +109,7 @@ def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     sums.set_ylim(0, 1.08 * limit)
     sums.set_title("(c) all paths from i to j, up to t steps")
     sums.set_xlabel("steps t")
-    sums.set_ylabel("accumulated probability")
+    sums.set_ylabel("expected visits of j")
     return figure
 
 
@@ -140,10 +140,15 @@ EXPERIMENT = Experiment(
     measure=_measure,
     tables=_tables,
     draw=_draw,
+    differences=[
+        "The paper once writes (0.01P)ᵗ for the walk after t steps; α is the share of strength "
+        "kept per step, so it is (0.99P)ᵗ that is meant and drawn.",
+    ],
     notes=[
         "The paper's picture has no numbers: the graph has the vertices and edges of its text, and "
         "weights of ours; everything else is computed from them.",
-        "The paper once writes (0.01P)ᵗ for the walk after t steps; α is the share of strength "
-        "kept per step, so it is (0.99P)ᵗ that is meant and drawn.",
+        "What the paper calls the accumulated transition probability is no probability, since it "
+        "may exceed 1: it is the expected number of visits of j by a walk from i that goes on with "
+        "probability α after every step.",
     ],
 )

@@ -86,9 +86,25 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
                 "difference, %",
             ],
             lines,
-            [f"{used} of its {len(near)} neighbours carry it; ‖x − X_k z‖²/‖x‖² = {error:.2g} %."],
+            [
+                f"{used} of its {len(near)} neighbours carry it; "
+                f"‖x − X_k z‖²/‖x‖² = {error:.2g} %.",
+                _agreement(made, again),
+            ],
         )
     ]
+
+
+def _agreement(made: NDArray[np.float64], again: NDArray[np.float64]) -> str:
+    """Say how far reconstruction is off, and whether that matters to the answer."""
+    off = np.abs(made / again - 1)
+    ratios = [weights[:3].sum() / weights[3:].sum() for weights in (made, again)]
+    same = "the same" if (ratios[0] > 1) == (ratios[1] > 1) else "another"
+    return (
+        f"Reconstructed weights are off by {100 * off.min():.0f} to {100 * off.max():.0f} %; those "
+        f"to the two classes are {max(ratios[1], 1 / ratios[1]):.0e} times apart, so that the "
+        f"answer is {same}."
+    )
 
 
 def _label(number: int) -> str:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Table
-from manifoldknn.experiments.kcurves import COLUMNS, curve_tables, curves_over_k, measured
+from manifoldknn.experiments.kcurves import (
+    ABSCISSA,
+    COLUMNS,
+    MEANING_OF_K,
+    claims,
+    curve_tables,
+    curves_over_k,
+    measured,
+)
 from manifoldknn.experiments.lines import panels
 from manifoldknn.experiments.methods import DEFAULT, NEAREST, PUBLISHED
 from manifoldknn.experiments.problems import real
 from manifoldknn.experiments.published import DATA_SETS
+from manifoldknn.experiments.width import CHOSEN_WHILE_LOOKING, TUNED_WIDTH
 
 __all__ = ["EXPERIMENT"]
 
@@ -60,13 +69,13 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:
 
 
 def _tables(rows: list[Row], plan: Plan) -> list[Table]:
-    return curve_tables(rows, "Mean error (%) against k, six real sets", plan)
+    return [*curve_tables(rows, "Mean error (%) against k, six real sets", plan), claims(rows)]
 
 
 def _draw(rows: list[Row], plan: Plan) -> Any:
     return panels(
         curves_over_k(rows),
-        x_label="k: labelled samples per class, and samples that vote",
+        x_label=ABSCISSA,
         y_label="mean error (%)",
         ticks=_sizes(plan),
     )
@@ -82,13 +91,11 @@ EXPERIMENT = Experiment(
     draw=_draw,
     datasets=DATA_SETS,
     notes=(
-        "Features are scaled to [0, 1]. As the paper says, k is the number of labelled samples "
-        "drawn from every class; it is also the number of samples that vote in kNN, wkNN, gkNN and "
-        "mkNN as published. Our default always lets five vote.",
-        "With one label per class nothing can be tuned: at k = 1 gkNN links ten neighbours. The σ "
-        "of mkNN as published is tuned once per set.",
-        "mkNN as published factorises a full graph: 2 runs on usps, pendigits and satlog, 10 "
-        "elsewhere. All other methods have 10 runs; run r of all methods has the same labels.",
-        "The paper draws this figure and prints none of its numbers.",
+        "Features are scaled to [0, 1]. " + MEANING_OF_K,
+        "With one label per class nothing can be tuned: at k = 1 gkNN links ten neighbours.",
+        "mkNN as published factorises a full graph, so it has fewer runs on the large sets, and "
+        "none in a quick run; run r of all methods has the same labels.",
+        CHOSEN_WHILE_LOOKING,
+        TUNED_WIDTH,
     ),
 )

@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from manifoldknn.experiments.averages import averages, runs_of
+from manifoldknn.experiments.averages import averages, over_common_runs, runs_of
 from manifoldknn.experiments.experiment import Plan, Row, Scalar, Table
-from manifoldknn.experiments.methods import error_of
+from manifoldknn.experiments.methods import DEFAULT, NEAREST, PUBLISHED, error_of
 from manifoldknn.experiments.problems import Problem, drawn
 
-__all__ = ["COLUMNS", "curve_tables", "curves_over_k", "measured"]
+__all__ = [
+    "ABSCISSA",
+    "COLUMNS",
+    "MEANING_OF_K",
+    "claims",
+    "curve_tables",
+    "curves_over_k",
+    "falling",
+    "measured",
+]
 
 COLUMNS = ("data", "method", "k", "run", "error")
+ABSCISSA = "k (labels per class; votes of all but our default)"
+MEANING_OF_K = (
+    "As the paper says, k is the number of labelled samples drawn from every class; it is also "
+    "the number of samples that vote in kNN, wkNN, gkNN and mkNN as published. Our default "
+    "always lets five vote."
+)
+_AT = 3  # the k at which methods are compared by set
 
 
 def measured(
@@ -84,6 +100,87 @@ def curve_tables(rows: list[Row], caption: str, plan: Plan) -> list[Table]:  # n
         )
     header = ["data", "method", *(f"k={k}" for k in sizes), "runs"]
     return [Table(caption, header, lines, ("The paper prints no numbers of this figure.",))]
+
+
+def claims(rows: list[Row], *more: tuple[str, str, bool]) -> Table:
+    """Set what the paper says of its curves beside what the rows say.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Measured rows.
+    *more : tuple of str, str and bool
+        Further lines: what the paper says, what is found here, and whether that agrees.
+
+    Returns
+    -------
+    Table
+        Comparisons over the runs that both methods have.
+    """
+    lines: list[list[Scalar]] = [list(line) for line in more]
+    for better, others, words in (
+        ("wkNN", ("kNN",), "wkNN generally outperforms kNN"),
+        ("gkNN", ("kNN", "wkNN"), "gkNN improves much on kNN and wkNN in most cases"),
+    ):
+        lower = _lower_at(rows, better, others)
+        if lower:
+            yes = [data for data, is_lower in lower.items() if is_lower]
+            here = f"at k = {_AT} lower on {len(yes)} of {len(lower)} sets"
+            here += f": {', '.join(yes)}" if 0 < len(yes) < len(lower) else ""
+            lines.append([words, here, 2 * len(yes) > len(lower)])
+    for method in (PUBLISHED, DEFAULT):
+        cases = _lowest(rows, method)
+        if cases:
+            here = f"{method}: lowest in {sum(cases)} of {len(cases)} cases of set and k"
+            lines.append(
+                ["mkNN almost always has the lowest error", here, sum(cases) > 0.9 * len(cases)]
+            )
+    return Table(
+        "What the paper says of this figure",
+        ["the paper says", "here", "agrees"],
+        lines,
+        ("Methods are compared over the runs that they have in common.",),
+    )
+
+
+def falling(rows: list[Row], methods: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the mean error over all sets at the smallest and the largest k, by method.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Measured rows.
+    methods : sequence of str
+        Names; those without rows are left out.
+
+    Returns
+    -------
+    dict
+        Two errors for each.
+    """
+    found = averages(rows, ["method", "k"])
+    sizes = sorted({cast(int, row["k"]) for row in rows})
+    ends = {m: [found.get((m, k)) for k in (sizes[0], sizes[-1])] for m in methods}
+    return {m: (a.mean, b.mean) for m, (a, b) in ends.items() if a is not None and b is not None}
+
+
+def _lower_at(rows: list[Row], better: str, others: Sequence[str]) -> dict[str, bool]:
+    """Tell by set whether a method has a lower error than all others."""
+    there = [row for row in rows if row["k"] == _AT]
+    lower: dict[str, bool] = {}
+    for other in others:
+        for (data,), (a, b, _) in over_common_runs(there, better, other, ["data"]).items():
+            lower[str(data)] = lower.get(str(data), True) and a < b
+    return lower
+
+
+def _lowest(rows: list[Row], method: str) -> list[bool]:
+    """Tell for every set and k whether a method has the lowest error, ties counted in."""
+    lowest: dict[tuple[Scalar, ...], bool] = {}
+    for other in NEAREST:
+        for key, (a, b, _) in over_common_runs(rows, method, other, ["data", "k"]).items():
+            lowest[key] = lowest.get(key, True) and a <= b
+    return list(lowest.values())
 
 
 def curves_over_k(

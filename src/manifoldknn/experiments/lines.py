@@ -30,7 +30,13 @@ STYLES: dict[str, dict[str, Any]] = {
     "Poisson": {"color": "#882255", "marker": "*", "linestyle": ":"},
     "standard, default": {"color": "#000000", "marker": "o", "linewidth": 2.0},
     "sequential, default": {"color": "#000000", "marker": "o", "linestyle": ":", "mfc": "white"},
-    "standard, as published": {"color": "#0072B2", "marker": "s", "linewidth": 2.0},
+    # Dashed, since it often lies on the line above.
+    "standard, as published": {
+        "color": "#0072B2",
+        "marker": "s",
+        "linewidth": 2.0,
+        "linestyle": (0, (4, 3)),
+    },
     "sequential, as published": {
         "color": "#0072B2",
         "marker": "s",

@@ -36,8 +36,10 @@ __all__ = [
     "NEAREST",
     "OF_THE_PAPER",
     "PUBLISHED",
+    "SPREADING_STEPS",
     "SUPERVISED_METHODS",
     "available",
+    "baseline",
     "error_of",
 ]
 
@@ -53,7 +55,7 @@ GUIDED_SVM = "SVM, libsvm's grid"  # the grid that the authors of libsvm advise
 GEODESIC_LINKS = (10, 5, 7, 15, 20)  # the usual one first
 # Its default tolerance ends before labels have travelled far, and what they have not reached gets
 # the first class: here they may travel so many steps.
-_SPREADING_STEPS = 200
+SPREADING_STEPS = 200
 
 _NAMES = {"kNN": "knn", "wkNN": "weighted", "SVM": "svm", "ANN": "ann", "NB": "nb", "DT": "dt"}
 
@@ -105,7 +107,23 @@ def error_of(method: str, problem: Problem, y: Ints, *, k: int, seed: int) -> fl
     return 100.0 * float(np.mean(answers[rest] != problem.truth[rest]))
 
 
-def _baseline(method: str, k: int, seed: int) -> Baseline:
+def baseline(method: str, *, k: int, seed: int = 0) -> Baseline:
+    """Return a supervised method by the name it has here, and the grid that is searched.
+
+    Parameters
+    ----------
+    method : str
+        "kNN", "wkNN", "SVM", "ANN", "NB", "DT", or the SVM with libsvm's grid.
+    k : int
+        Labelled samples that vote, for the first two.
+    seed : int, default=0
+        Of those that need one.
+
+    Returns
+    -------
+    Baseline
+        Estimator and grid.
+    """
     if method != GUIDED_SVM:
         return supervised(_NAMES[method], n_neighbors=k, random_state=seed)
     # In the order of libsvm's own script, which begins with the smallest C and the largest γ.
@@ -120,13 +138,13 @@ def _supervised(method: str) -> Answer:
     def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
         labeled = np.flatnonzero(y >= 0)
         X, codes = problem.X[labeled], y[labeled]
-        baseline = _baseline(method, k, seed)
-        estimator = baseline.estimator
+        found = baseline(method, k=k, seed=seed)
+        estimator = found.estimator
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # networks that stop early are part of a grid
-            if baseline.grid:
+            if found.grid:
                 estimator = tuned(
-                    estimator, baseline.grid, X, codes, transductive=False, random_state=seed
+                    estimator, found.grid, X, codes, transductive=False, random_state=seed
                 ).estimator
             estimator.fit(X, codes)
         out = y.copy()
@@ -218,7 +236,7 @@ def _spreading(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: A
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows without any weight, and the steps it is given
-        model = LabelSpreading(kernel=graph, max_iter=_SPREADING_STEPS, tol=0.0)
+        model = LabelSpreading(kernel=graph, max_iter=SPREADING_STEPS, tol=0.0)
         return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
 
 
@@ -232,7 +250,9 @@ def _poisson(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         graph = weightmatrix.knn(problem.X, 10, knn_data=(indices, distances))
-        return np.asarray(ssl.poisson(graph).fit_predict(labeled, y[labeled]), dtype=np.intp)
+        # Its default solver, conjugate gradients, fails on graphs of several parts.
+        model = ssl.poisson(graph, solver="gradient_descent")
+        return np.asarray(model.fit_predict(labeled, y[labeled]), dtype=np.intp)
 
 
 _ANSWERS: dict[str, Answer] = {

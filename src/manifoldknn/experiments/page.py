@@ -19,11 +19,11 @@ from manifoldknn.atomic import replaced_file
 from manifoldknn.experiments.assemble import Assembled
 from manifoldknn.experiments.bar import duration
 from manifoldknn.experiments.experiment import Scalar, Table
-from manifoldknn.experiments.store import Store, versions
+from manifoldknn.experiments.settings import settings_table
+from manifoldknn.experiments.store import Store, extras, versions
 
 __all__ = ["report_page", "write_report"]
 
-_ABOUT_PAPER = re.compile(r"\b(paper|publish\w*|differ\w*|stated?)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+−±≤<>~\s\d.,%×e()–—]*")
 _NONE = "–"
 
@@ -70,6 +70,7 @@ def report_page(parts: Sequence[Assembled], store: Store, *, jobs: int, command:
         "style": _resource("reproduction.css"),
         "lead": _lead(parts, store),
         "problems": _problems(parts),
+        "headline": _headline(parts),
         "contents": _contents(parts),
         "differences": _differences(parts),
         "experiments": "\n".join(_section(part) for part in parts),
@@ -112,18 +113,32 @@ def _contents(parts: Sequence[Assembled]) -> str:
     return f'<ol class="contents">{"".join(items)}</ol>'
 
 
+def _headline(parts: Sequence[Assembled]) -> str:
+    """Show the main numbers and what they say, where the run has them."""
+    tables = [_table(part.headline) for part in parts if part.headline is not None]
+    items = [
+        f'<li><a class="id" href="#{_anchor(part)}">{html.escape(part.experiment.name)}</a> '
+        f"{html.escape(text)}</li>"
+        for part in sorted(parts, key=lambda part: part.headline is None)  # the main ones first
+        for text in part.findings
+    ]
+    if not tables and not items:
+        return ""
+    listed = f'<ul class="differences">{"".join(items)}</ul>' if items else ""
+    return f'<section id="headline"><h2>In short</h2>{"".join(tables)}{listed}</section>'
+
+
 def _anchor(part: Assembled) -> str:
     return html.escape(part.experiment.name, quote=True)
 
 
 def _differences(parts: Sequence[Assembled]) -> str:
-    """Gather the notes that speak of the paper, each once, with the way to its experiments."""
+    """Gather what differs, each sentence once, with the way to its experiments."""
     notes: dict[str, list[str]] = {}
     for part in parts:
         way = f'<a class="id" href="#{_anchor(part)}">{html.escape(part.experiment.name)}</a>'
-        for note in part.experiment.notes:
-            if _ABOUT_PAPER.search(note):
-                notes.setdefault(note, []).append(way)
+        for note in part.differences:
+            notes.setdefault(note, []).append(way)
     if not notes:
         return '<p class="none">Nothing to tell.</p>'
     items = [f"<li>{' '.join(ways)} {html.escape(note)}</li>" for note, ways in notes.items()]
@@ -146,8 +161,8 @@ def _section(part: Assembled) -> str:
             f"<figcaption>figures/{name}.png, figures/{name}.pdf</figcaption></figure>"
         )
     pieces += [_table(table) for table in part.tables]
-    if part.experiment.notes:
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in part.experiment.notes)
+    if part.differences or part.notes:
+        notes = "".join(f"<li>{html.escape(n)}</li>" for n in (*part.differences, *part.notes))
         pieces.append(f'<ul class="notes">{notes}</ul>')
     cells = f"{part.n_cells} cell{'s' if part.n_cells != 1 else ''}"
     pieces.append(
@@ -208,7 +223,7 @@ def _shown(value: Scalar, form: str) -> str:
 
 def _settings(parts: Sequence[Assembled], store: Store, jobs: int, command: str) -> str:
     plan = store.plan
-    extra = {name: _installed(name) for name in ("matplotlib", "graphlearning")}
+    extra = {"matplotlib": _installed("matplotlib")} | extras()
     pairs = {
         "command": command,
         "size": "quick: fewer runs and smaller sizes" if plan.quick else "full",
@@ -234,7 +249,7 @@ def _settings(parts: Sequence[Assembled], store: Store, jobs: int, command: str)
         f'<div class="scroll"><table class="pairs">{"".join(rows)}</table></div>'
         '<p class="caption">Work by experiment</p><div class="scroll"><table><thead><tr>'
         '<th>experiment</th><th class="n">cells</th><th class="n">seconds</th></tr></thead>'
-        f"<tbody>{work}</tbody></table></div>"
+        f"<tbody>{work}</tbody></table></div>" + _table(settings_table())
     )
 
 

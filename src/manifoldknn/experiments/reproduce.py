@@ -77,7 +77,8 @@ def _run(
         )
         return 130
     parts = [assemble(experiment, store) for experiment in experiments.values()]
-    command = _command(options, list(options.ids), store.folder, resume=False)
+    # The last part of the folder only: where it lies on this machine is nobody's business.
+    command = _command(options, list(options.ids), Path(store.folder.name), resume=False)
     page = write_report(parts, store, jobs=jobs, command=command)
     _tell(parts, page, options, again)
     return 1 if any(part.problems for part in parts) else 0

@@ -24,11 +24,12 @@ import manifoldknn
 from manifoldknn.atomic import replaced_file
 from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row
 
-__all__ = ["Store", "Stored", "plain_rows", "versions"]
+__all__ = ["Store", "Stored", "extras", "plain_rows", "versions"]
 
 _FORMAT = 1
 _RUN_FILE = "run.json"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "faiss-cpu")
+_EXTRAS = ("graphlearning",)  # whose methods are left out where it is not
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,17 @@ def versions() -> dict[str, str]:
 @cache
 def _installed() -> dict[str, str]:
     return {name: metadata.version(name) for name in _PACKAGES}
+
+
+def extras() -> dict[str, str]:
+    """Return the versions of packages that some numbers depend on where they are installed."""
+    found = {}
+    for name in _EXTRAS:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
 
 
 def plain_rows(rows: Any, columns: Sequence[str]) -> list[Row]:
@@ -198,7 +210,7 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         for left in self.folder.rglob(".*.part"):
             left.unlink(missing_ok=True)
-        run = {"format": _FORMAT, "settings": _settings(self.plan)}
+        run = {"format": _FORMAT, "settings": _settings(self.plan), "extras": extras()}
         _write(self.folder / _RUN_FILE, run | {"experiments": self.names, "started": self.started})
 
     @staticmethod
@@ -234,7 +246,8 @@ def _read_run(path: Path) -> dict[str, Any]:
         if run["format"] != _FORMAT:
             raise ValueError(f"its format is {run['format']}, expected {_FORMAT}")
         names_ok = all(isinstance(name, str) for name in run["experiments"])
-        if not names_ok or not isinstance(run["settings"], dict) or "started" not in run:
+        maps_ok = all(isinstance(run.get(name, {}), dict) for name in ("settings", "extras"))
+        if not names_ok or not maps_ok or not {"settings", "started"} <= run.keys():
             raise ValueError("something is missing in it")
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ValueError(
@@ -259,8 +272,10 @@ def _known(folder: Path, plan: Plan, *, resume: bool) -> dict[str, Any] | None:
             f"{folder} holds a run already: go on with it by --resume, or choose another folder "
             "with --out"
         )
-    run, now = _read_run(path), _settings(plan)
-    then = run["settings"]
+    # Extras are no part of a cell's checksum: most cells do without. Runs that do not name them are
+    # taken to have had the same.
+    run, now = _read_run(path), _settings(plan) | extras()
+    then = extras() | run.get("extras", {}) | run["settings"]
     other = [f"{name} {then.get(name)} and not {now[name]}" for name in now
              if then.get(name) != now[name]]  # fmt: skip
     if other:
