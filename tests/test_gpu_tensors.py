@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from manifoldknn.gpu import tensors
 from manifoldknn.gpu.tensors import as_numpy, check_device, chosen_device, chosen_rows, is_tensor
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "CUDA", 0, None, "mps:0", "cuda:-1"])
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "CUDA", 0, None, "mps:1", "cuda:-1"])
 def test_unknown_devices(device):
     with pytest.raises(ValueError, match=r"device=.* must be 'auto', 'cpu', 'cuda', 'cuda:N'"):
         check_device(device)
@@ -99,9 +101,147 @@ class TestWithTorch:
         tensors.with_tiles(work, 1000, 400, torch.device("cpu"))
         assert (done == 1).all()
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+            "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate "
+            "memory: you tried to allocate 8 bytes. Error code 12 (Cannot allocate memory)",
+            "CUDA error: out of memory",
+            "MPS backend out of memory (MPS allocated: 1 GB)",
+        ],
+    )
+    def test_words_of_used_up_memory(self, words):
+        assert tensors.is_out_of_memory(RuntimeError(words))
+
+    def test_words_of_other_errors(self):
+        assert not tensors.is_out_of_memory(RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED"))
+
+    def test_a_real_request_for_too_much_is_known(self, torch):
+        with pytest.raises(RuntimeError) as caught:
+            torch.empty(1 << 60, dtype=torch.uint8)
+        assert tensors.is_out_of_memory(caught.value)
+
+    @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+    def test_sparse_tensors_are_refused_in_one_way_everywhere(self, torch, layout):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch calls these layouts unfinished
+            X = getattr(torch.eye(6), layout)()
+        y = [0, 1, -1, -1, -1, -1]
+        for device in ("cpu", "auto", "torch:cpu"):
+            clf = ManifoldKNNClassifier(graph_neighbors=3, device=device)
+            with pytest.raises(ValueError, match=r"layout torch.sparse.*to_dense\(\)") as caught:
+                clf.fit(X, y)
+            assert "device" not in str(caught.value)
+            clf.fit(torch.eye(6) + torch.rand(6, 6), y)
+            for ask in (clf.predict, clf.score_samples, clf.partial_fit):
+                with pytest.raises(ValueError, match=r"layout torch.sparse.*to_dense\(\)"):
+                    ask(X)
+
+    def test_devices_of_torch_serve_as_names(self, torch):
+        assert chosen_device(torch.device("cpu"), None) is None
+        check_device(torch.device("cuda", 3))
+        check_device(torch.device("mps"))
+        check_device(torch.device("mps", 0))
+        with pytest.raises(ValueError, match=r"device=device\(type='meta'\) must be"):
+            check_device(torch.device("meta"))
+
     def test_a_tile_that_cannot_shrink_is_an_error(self, torch):
         def work(_):
             raise torch.OutOfMemoryError("CUDA out of memory")
 
         with pytest.raises(torch.OutOfMemoryError):
             tensors.with_tiles(work, 100, 50, torch.device("cpu"))
+
+
+PRECISION = """
+import torch
+from manifoldknn.gpu.tensors import matrix_precision
+
+def now():
+    try:
+        old = torch.get_float32_matmul_precision()
+    except RuntimeError:
+        old = "mixed"
+    return old, cuda.fp32_precision, mkldnn.fp32_precision, torch.backends.fp32_precision
+
+cuda, mkldnn = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+{setting}
+before = now()
+with matrix_precision("high"):
+    assert cuda.fp32_precision == "tf32"
+    with matrix_precision("highest"):
+        assert cuda.fp32_precision == mkldnn.fp32_precision == "ieee"
+    assert cuda.fp32_precision == "tf32"
+assert now() == before, (now(), before)
+try:
+    with matrix_precision("high"):
+        raise KeyError
+except KeyError:
+    assert now() == before
+torch.backends.fp32_precision = "ieee"
+inherits = before[3] == "tf32"  # it followed the setting for all, and does so still
+assert cuda.fp32_precision == ("ieee" if inherits or before[1] == "none" else before[1])
+"""
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "pass",
+        "torch.set_float32_matmul_precision('highest')",
+        "torch.set_float32_matmul_precision('high')",
+        "torch.set_float32_matmul_precision('medium')",
+        "cuda.allow_tf32 = True",
+        "cuda.fp32_precision = 'tf32'",
+        "cuda.fp32_precision = 'ieee'",
+        "mkldnn.fp32_precision = 'bf16'",
+        "torch.backends.fp32_precision = 'tf32'",
+    ],
+)
+def test_the_users_precision_of_products_comes_back(setting):
+    """Each in a process of its own: settings of PyTorch leave traces."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        pytest.skip("this PyTorch has one setting for all backends")
+    code = PRECISION.replace("{setting}", setting)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_precision_in_older_versions_of_torch(monkeypatch):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    kept = ["medium"]
+    monkeypatch.setattr(torch.backends.cuda, "matmul", object())
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: kept[0])
+    monkeypatch.setattr(
+        torch, "set_float32_matmul_precision", lambda name: kept.__setitem__(0, name)
+    )
+    with tensors.matrix_precision("high"):
+        assert kept == ["high"]
+    assert kept == ["medium"]
+
+
+def test_threads_wait_for_each_others_precision():
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    inside, leave, seen = threading.Event(), threading.Event(), []
+
+    def exact():
+        with tensors.matrix_precision("highest"):
+            seen.append(("second", leave.is_set()))
+
+    def quick():
+        with tensors.matrix_precision("high"):
+            inside.set()
+            leave.wait(10)
+            seen.append(("first", True))
+
+    threads = [threading.Thread(target=quick), threading.Thread(target=exact)]
+    threads[0].start()
+    assert inside.wait(10)
+    threads[1].start()
+    threads[1].join(0.1)
+    assert threads[1].is_alive()
+    leave.set()
+    for thread in threads:
+        thread.join(10)
+    assert seen == [("first", True), ("second", True)]
