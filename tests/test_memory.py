@@ -94,7 +94,7 @@ def test_no_advice_that_would_not_help(monkeypatch):
     X, y = blobs()
     monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
     monkeypatch.setattr(memory, "effective_n_jobs", lambda _: 1)
-    with pytest.raises(MemoryError, match="predict the others.$"):
+    with pytest.raises(MemoryError, match=r"predict the others\.$"):
         ManifoldKNNClassifier().fit(X.astype(np.float32), y)
 
 
