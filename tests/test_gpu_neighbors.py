@@ -10,7 +10,7 @@ from manifoldknn.neighbors import ExactIndex
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.gpu import neighbors, tensors  # noqa: E402
+from manifoldknn.gpu import neighbors  # noqa: E402
 from manifoldknn.gpu.neighbors import exact_neighbors  # noqa: E402
 from manifoldknn.gpu.rows import DeviceRows, check_searchable, smallest  # noqa: E402
 
@@ -120,13 +120,6 @@ def test_tight_clusters_far_apart(device):
     expected = ExactIndex(X).among_samples(10)
     assert (near == expected.indices).all()
     np.testing.assert_allclose(away, expected.distances, rtol=1e-13)
-
-
-def test_precision_is_put_back():
-    before = precision()
-    with pytest.raises(KeyError), tensors.matrix_precision("high"):
-        raise KeyError
-    assert precision() == before
 
 
 @pytest.mark.parametrize("scale", [1e-90, 1e-30, 1e30, 1e90])

@@ -315,7 +315,7 @@ class OnlineMixin(QualityMixin):
         check_parameters(self._parameters())
         geometry = self._known_geometry(search=search)
         X = self._index.X if geometry is None else geometry.index.X
-        if self._settings[-1] != named(self.device):  # else it stays, also where that is gone
+        if self._settings[-1:] != (named(self.device),):  # else it stays, also where that is gone
             self._steps = choose_steps(self.device, X)
         self._learn(X, labels, Stages(None, 4, X, None), geometry)
 

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from manifoldknn.gpu.kmeans import cell_centers, nearest_centers
 from manifoldknn.gpu.neighbors import exact_neighbors
+from manifoldknn.gpu.precision import matrix_precision
 from manifoldknn.gpu.rows import DeviceRows, smallest, sorted_pairs
-from manifoldknn.gpu.tensors import matrix_precision, tile_rows, with_tiles
+from manifoldknn.gpu.tensors import tile_rows, with_tiles
 
 logger = logging.getLogger(__name__)
 

@@ -100,7 +100,8 @@ class TorchSteps:
         n, d = X.shape
         candidates = max(graph_neighbors, 30)
         kept = kept_per_row(n, n_labeled, n_neighbors)
-        sent, sizes = self._sent(X), (X.dtype.itemsize, 4)
+        sent = X if isinstance(neighbors, str) else self._sent(X)
+        sizes = X.dtype.itemsize, 4
         values = [n * d * _per_value(sent, neighbors, metric, size) for size in sizes]
         here = _BASE + values[0] + n * candidates * _PER_CANDIDATE
         there = n * (candidates * 12 + kept * 24 + n_classes * 24 + 300)
@@ -243,5 +244,6 @@ def _per_value(X: Any, neighbors: Any, metric: Any, itemsize: int) -> int:
     inverted = neighbors == "inverted" or (
         neighbors == "auto" and not exact_pays(X.shape[0], *X.shape)
     )
-    measured = 8 if metric == "cosine" else there
-    return measured + _FOR_PRODUCTS * (1 + inverted)
+    products = _FOR_PRODUCTS * (1 + inverted)
+    # By cosine, rows of length 1 are kept in double precision; X is there while they are made.
+    return max(there + 8, 8 + products) if metric == "cosine" else there + products
