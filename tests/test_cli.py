@@ -621,3 +621,21 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path):
     assert process.returncode == 130
     assert err.decode().splitlines()[-1].startswith("manifoldknn: error: interrupted")
     assert os.listdir(tmp_path) == ["big.csv"]
+
+
+@pytest.mark.usefixtures("flowers")
+def test_errors_of_the_device_speak_of_the_option(capsys, monkeypatch):
+    code, _, err = classify(capsys, "--device", "gpu", "--quiet")
+    assert code == 2
+    assert "--device gpu must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps'" in err
+    monkeypatch.setattr("manifoldknn.gpu.tensors.importlib.util.find_spec", lambda _: None)
+    code, _, err = classify(capsys, "--device", "cuda", "--quiet")
+    assert code == 2
+    assert "--device cuda needs PyTorch: pip install 'manifoldknn[gpu]', or use --device cpu" in err
+    assert "device=" not in err
+
+
+def test_the_help_names_every_device(capsys):
+    with pytest.raises(SystemExit):
+        main(["classify", "--help"])
+    assert "auto (the CPU), cpu, cuda, cuda:N or mps" in " ".join(capsys.readouterr().out.split())

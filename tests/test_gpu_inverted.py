@@ -116,6 +116,43 @@ def test_small_batches_of_cells_and_products_change_nothing(monkeypatch):
         assert (one == two).all()
 
 
+def literal_links(cells):
+    """For every cell, the cells near some row of it or its centre, by sorting all distances."""
+    D = torch.cdist(cells._products.double(), cells._centers.double())
+    near = torch.argsort(D, dim=1, stable=True)[:, : cells.n_probes]
+    own = torch.argsort(torch.cdist(*[cells._centers.double()] * 2), dim=1, stable=True)
+    linked = [set(row[: cells.n_probes - 1]) | {c} for c, row in enumerate(own.tolist())]
+    for row in near.tolist():
+        linked[row[0]] |= set(row)
+    return [sorted(row) for row in linked]
+
+
+def test_links_are_those_of_all_rows_whatever_the_tiles(monkeypatch):
+    cells = opened(clustered(900, 4))
+    cells.n_probes = 5
+    for tile, at_once in ((1 << 31, 1 << 28), (30_000, 1)):
+        monkeypatch.setattr(inverted, "_LINK_BYTES", tile)
+        monkeypatch.setattr(inverted, "_LINKS_AT_ONCE", at_once)
+        cells._link(cells._products)
+        links = np.split(cells._linked, cells._links[1:-1])
+        assert [row.tolist() for row in links] == literal_links(cells)
+
+
+def test_linking_goes_on_in_smaller_tiles_once_memory_runs_out(monkeypatch):
+    cells = opened(clustered(900, 4))
+    before, near = (cells._linked, cells._links), cells._cells_near
+
+    def limited(products, count):
+        if len(products) > 100:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return near(products, count)
+
+    monkeypatch.setattr(cells, "_cells_near", limited)
+    cells._link(cells._products)
+    assert (cells._linked == before[0]).all()
+    assert (cells._links == before[1]).all()
+
+
 def test_centers_are_the_means_of_their_rows():
     X = torch.from_numpy(clustered(2000, 3).astype(np.float32) / 5)
     centers, norms = cell_centers(X, np.random.default_rng(0))

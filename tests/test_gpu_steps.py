@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_moons
+from sklearn.metrics import accuracy_score
 from sklearn.neighbors import NearestNeighbors
 
 from manifoldknn import ManifoldKNNClassifier, find_label_errors, inspect, persist, suggest
+from manifoldknn.exceptions import DeviceWarning
+from manifoldknn.gpu import tensors
 from manifoldknn.neighbors import ExactIndex
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
 from manifoldknn.gpu import steps as module  # noqa: E402
+from manifoldknn.gpu.index import TorchIndex  # noqa: E402
 
 DEVICES = [
     "torch:cpu",
@@ -261,6 +266,171 @@ def test_too_little_memory_is_said_before_the_work(digits, monkeypatch):
     monkeypatch.setattr(module, "available_memory", lambda: 10_000)
     with pytest.raises(MemoryError, match=r"Fitting 900 rows needs about .* GB on the host"):
         classifier().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "dtype", "per_value", "advice"),
+    [
+        ({}, np.float32, 8, "predict the others.$"),
+        ({}, np.float64, 12, "predict the others, or pass X as float32.$"),
+        ({"neighbors": "inverted"}, np.float32, 12, "predict the others.$"),
+        ({"neighbors": "inverted"}, np.float64, 16, "or pass X as float32.$"),
+        ({"metric": "cosine"}, np.float64, 16, "or pass X as float32.$"),
+        ({"metric": "cosine"}, np.float32, 12, "predict the others.$"),
+        ({"metric": "cosine", "neighbors": "inverted"}, np.float64, 16, "predict the others.$"),
+        ({"metric": "cosine", "neighbors": "inverted"}, np.float32, 16, "predict the others.$"),
+    ],
+    ids=str,
+)
+def test_memory_of_the_device_is_counted_by_true_sizes(
+    digits, monkeypatch, params, dtype, per_value, advice
+):
+    X, _, y = digits
+    needed = module._BASE + X.size * per_value + len(X) * 30 * module._PER_CANDIDATE
+    monkeypatch.setattr(module.TorchSteps, "_free_bytes", lambda _: needed - 1)
+    clf = classifier(**params)
+    with pytest.raises(MemoryError, match=rf"about 0.5 GB on torch:cpu and .*{advice}"):
+        clf.fit(X.astype(dtype), y)
+    assert not hasattr(clf, "classes_")
+    monkeypatch.setattr(module.TorchSteps, "_free_bytes", lambda _: needed)
+    clf.fit(X.astype(dtype), y)
+
+
+def test_free_memory_is_asked_of_a_gpu(monkeypatch):
+    monkeypatch.setattr(module, "free_bytes", lambda device: 7 if device.index == 1 else 0)
+    assert module.TorchSteps(torch.device("cuda", 1))._free_bytes() == 7
+    assert module.TorchSteps(torch.device("cpu"))._free_bytes() is None
+
+
+@pytest.mark.parametrize("how", ["stream", "lists", "no room"])
+@pytest.mark.parametrize("value", [1e150, np.nan, np.inf])
+def test_rows_that_the_device_does_not_see_are_looked_through(digits, monkeypatch, how, value):
+    X, _, y = digits
+    found = ExactIndex(X).among_samples(30)
+    lists = {"neighbors": (found.indices, found.distances)} if how == "lists" else {}
+    clf = classifier(**lists).fit(X, y)
+    if how == "stream":
+        clf.partial_fit(X[:5] + 0.01, refresh=False)
+    elif how == "no room":
+        monkeypatch.setattr(module, "KnownWeights", no_room)
+    new = X[:4].copy()
+    new[2, 3] = value
+    with pytest.raises(ValueError, match="too large" if value == 1e150 else "Input X contains"):
+        clf.predict(new)
+
+
+def no_room(*_):
+    raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")
+
+
+def test_weights_without_room_on_the_device_are_combined_on_the_cpu(digits, monkeypatch):
+    X, _, y = digits
+    clf = classifier().fit(X, y)
+    new = X + 0.01
+    expected = clf.predict_proba(new)
+    again = classifier().fit(X, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "KnownWeights", no_room)
+        np.testing.assert_allclose(again.predict_proba(new), expected, atol=1e-6)
+        assert again._steps._known is None
+        patch.setattr(module, "KnownWeights", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            again.predict(new)
+    assert (again.predict_proba(new) == expected).all()
+
+
+def test_samples_are_sent_once(digits, monkeypatch):
+    X, truth, y = digits
+    clf = classifier().fit(X, y)
+    sent, move = [], module.moved
+    monkeypatch.setattr(module, "moved", lambda part, *to: sent.append(part) or move(part, *to))
+    clf.set_labels([7], [truth[7]])
+    assert any(part is clf._index.first.device_rows.exact for part in sent)
+    assert not any(part is clf._index.X for part in sent)
+    again = classifier().fit(X, clf._labels.codes)
+    np.testing.assert_allclose(clf.label_distributions_, again.label_distributions_, atol=1e-6)
+
+
+@pytest.mark.parametrize("file", ["persist", "pickle"])
+@pytest.mark.parametrize("changed", [False, True])
+def test_everything_goes_on_where_pytorch_is_gone(digits, monkeypatch, tmp_path, file, changed):
+    X, truth, y = digits
+    later = {"graph_neighbors": 9} if changed else {}
+    ours = classifier(tol=1e-6).fit(X, y).set_params(**later)
+    cpu = classifier("cpu", tol=1e-6).fit(X, y).set_params(**later)
+    persist.save(ours, tmp_path / "model.mknn")
+    written = pickle.dumps(ours)
+    monkeypatch.setattr(tensors.importlib.util, "find_spec", lambda _: None)
+    with pytest.warns(DeviceWarning, match="fitted on torch:cpu, which this machine"):
+        clf = pickle.loads(written) if file == "pickle" else persist.load(tmp_path / "model.mknn")
+    new = X[:250] + 0.02  # from here on, a warning would be an error
+    for model in (clf, cpu):
+        model.predict(new[:9])
+        model.partial_fit(new[:20], refresh=False)
+        model.partial_fit(new[20:])  # more than a fifth: it refreshes by itself
+        model.set_labels([3, 4], truth[[3, 4]])
+        model.refresh()
+    np.testing.assert_allclose(clf.label_distributions_, cpu.label_distributions_, atol=1e-4)
+    np.testing.assert_allclose(clf.predict_proba(new), cpu.predict_proba(new), atol=1e-4)
+    clf.set_params(device="cuda")
+    with pytest.raises(ImportError, match="device='cuda' needs PyTorch"):
+        clf.refresh()
+    clf.set_params(device="cpu").refresh()
+    np.testing.assert_allclose(clf.label_distributions_, cpu.label_distributions_, atol=1e-4)
+
+
+def test_a_device_that_was_set_is_chosen_with_the_next_walk(digits):
+    X, _, y = digits
+    clf = classifier().fit(X, y)
+    clf.set_params(device="auto").refresh()  # rows are kept as arrays, so that is the CPU
+    assert isinstance(clf._index.first, ExactIndex)
+    clf.set_params(device="torch:cpu").set_labels([0], [y.max()])
+    assert isinstance(clf._index.first, TorchIndex)
+    clf.set_params(n_neighbors=3).refresh()
+    assert isinstance(clf._index.first, TorchIndex)
+
+
+def test_a_device_of_torch_as_parameter(digits, tmp_path):
+    X, _, y = digits
+    clf = clone(ManifoldKNNClassifier(device=torch.device("cpu"))).fit(X, y)
+    assert isinstance(clf._index.first, ExactIndex)
+    persist.save(clf, tmp_path / "model.mknn")
+    assert persist.load(tmp_path / "model.mknn").device == "cpu"
+    clf.set_params(device="cpu").refresh()
+    assert clf.transduction_.shape == (900,)
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bfloat16, torch.float32])
+def test_tensors_to_score_with(digits, device, dtype):
+    X, truth, y = digits
+    clf = classifier(device).fit(X, y)
+    expected = accuracy_score(truth[:50], clf.predict(X[:50]))
+    tensor = torch.from_numpy(truth[:50]).to(dtype)
+    if dtype.is_floating_point:
+        tensor.requires_grad_()
+    assert clf.score(torch.from_numpy(X[:50]), tensor) == expected
+    weights = torch.arange(50.0, requires_grad=True)
+    assert clf.score(X[:50], tensor, sample_weight=weights) == pytest.approx(
+        accuracy_score(truth[:50], clf.predict(X[:50]), sample_weight=np.arange(50.0))
+    )
+
+
+def test_labels_and_rows_as_tensors(digits):
+    X, truth, y = digits
+    rows = np.flatnonzero(y < 0)[:4]
+    expected = ManifoldKNNClassifier().fit(X, y).set_labels(rows, truth[rows])
+    clf = ManifoldKNNClassifier().fit(X, y)
+    clf.set_labels(torch.from_numpy(rows), torch.from_numpy(truth[rows]))
+    assert (clf._labels.codes == expected._labels.codes).all()
+    mask = torch.zeros(len(X), dtype=torch.bool)
+    mask[torch.from_numpy(rows)] = True
+    clf.set_labels(mask, torch.tensor(7))
+    assert (clf.transduction_[rows] == 7).all()
+    clf.set_labels(torch.tensor(int(rows[0])), torch.tensor(3.0, requires_grad=True).to(torch.int8))
+    assert clf.transduction_[rows[0]] == 3
+    clf.set_labels(torch.from_numpy(rows), torch.tensor(-1))
+    assert (clf._labels.codes == ManifoldKNNClassifier().fit(X, y)._labels.codes).all()
 
 
 def test_no_neighbour_library_of_the_cpu_is_imported():

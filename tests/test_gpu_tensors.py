@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from manifoldknn.gpu import tensors
 from manifoldknn.gpu.tensors import as_numpy, check_device, chosen_device, chosen_rows, is_tensor
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "CUDA", 0, None, "mps:0", "cuda:-1"])
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "CUDA", 0, None, "mps:1", "cuda:-1"])
 def test_unknown_devices(device):
     with pytest.raises(ValueError, match=r"device=.* must be 'auto', 'cpu', 'cuda', 'cuda:N'"):
         check_device(device)
@@ -98,6 +99,51 @@ class TestWithTorch:
 
         tensors.with_tiles(work, 1000, 400, torch.device("cpu"))
         assert (done == 1).all()
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+            "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate "
+            "memory: you tried to allocate 8 bytes. Error code 12 (Cannot allocate memory)",
+            "CUDA error: out of memory",
+            "MPS backend out of memory (MPS allocated: 1 GB)",
+        ],
+    )
+    def test_words_of_used_up_memory(self, words):
+        assert tensors.is_out_of_memory(RuntimeError(words))
+
+    def test_words_of_other_errors(self):
+        assert not tensors.is_out_of_memory(RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED"))
+
+    def test_a_real_request_for_too_much_is_known(self, torch):
+        with pytest.raises(RuntimeError) as caught:
+            torch.empty(1 << 60, dtype=torch.uint8)
+        assert tensors.is_out_of_memory(caught.value)
+
+    @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+    def test_sparse_tensors_are_refused_in_one_way_everywhere(self, torch, layout):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch calls these layouts unfinished
+            X = getattr(torch.eye(6), layout)()
+        y = [0, 1, -1, -1, -1, -1]
+        for device in ("cpu", "auto", "torch:cpu"):
+            clf = ManifoldKNNClassifier(graph_neighbors=3, device=device)
+            with pytest.raises(ValueError, match=r"layout torch.sparse.*to_dense\(\)") as caught:
+                clf.fit(X, y)
+            assert "device" not in str(caught.value)
+            clf.fit(torch.eye(6) + torch.rand(6, 6), y)
+            for ask in (clf.predict, clf.score_samples, clf.partial_fit):
+                with pytest.raises(ValueError, match=r"layout torch.sparse.*to_dense\(\)"):
+                    ask(X)
+
+    def test_devices_of_torch_serve_as_names(self, torch):
+        assert chosen_device(torch.device("cpu"), None) is None
+        check_device(torch.device("cuda", 3))
+        check_device(torch.device("mps"))
+        check_device(torch.device("mps", 0))
+        with pytest.raises(ValueError, match=r"device=device\(type='meta'\) must be"):
+            check_device(torch.device("meta"))
 
     def test_a_tile_that_cannot_shrink_is_an_error(self, torch):
         def work(_):

@@ -76,17 +76,26 @@ def blobs(n=200):
     [
         ({"graph": "full"}, "use graph='pruned'"),
         ({}, "fit a subset of the rows and predict the others.*or set n_jobs=1"),
-        ({"n_jobs": 1}, "pass X as float32"),
+        ({"n_jobs": 1}, "predict the others, or pass X as float32.$"),
     ],
 )
 def test_a_fit_that_will_not_fit_is_refused_with_advice(monkeypatch, options, advice):
     X, y = blobs()
     monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
+    monkeypatch.setattr(memory, "effective_n_jobs", lambda n_jobs: 2 if n_jobs == -1 else n_jobs)
     monkeypatch.setattr("manifoldknn.steps.open_index", lambda *_, **__: pytest.fail("late"))
     clf = ManifoldKNNClassifier(**options)
     with pytest.raises(MemoryError, match=rf"needs about .* GB and 0\.0 GB are free: .*{advice}"):
         clf.fit(X, y)
     assert not hasattr(clf, "classes_")
+
+
+def test_no_advice_that_would_not_help(monkeypatch):
+    X, y = blobs()
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
+    monkeypatch.setattr(memory, "effective_n_jobs", lambda _: 1)
+    with pytest.raises(MemoryError, match=r"predict the others\.$"):
+        ManifoldKNNClassifier().fit(X.astype(np.float32), y)
 
 
 def test_sparse_rows_count_as_what_they_store(monkeypatch):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
@@ -20,6 +22,30 @@ from manifoldknn.vote import class_shares, normalized, winners
 
 class AnsweringMixin(FittedState):
     """Votes, abstentions and answers for new rows."""
+
+    @abstractmethod
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classify new rows."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of new rows that get their label.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features)
+            New rows.
+        y : array-like of shape (n_queries,)
+            Their labels.
+        sample_weight : array-like of shape (n_queries,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Accuracy.
+        """
+        weights = as_numpy(sample_weight)
+        return float(accuracy_score(as_numpy(y), self.predict(X), sample_weight=weights))
 
     def _new_rows(self, X: Any) -> Any:
         """Return a user's rows in the form of the fitted ones."""

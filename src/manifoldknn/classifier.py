@@ -91,10 +91,11 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
     n_jobs : int, optional
         Threads of the neighbour search and of the walk; all cores by default. The
         answer does not depend on it.
-    device : {"auto", "cpu", "cuda", "cuda:N", "mps"}, default="auto"
+    device : {"auto", "cpu", "cuda", "cuda:N", "mps"} or torch.device, default="auto"
         Where to compute; all but the CPU need ``manifoldknn[gpu]``, which is PyTorch.
         "auto": on the CPU, unless X is a tensor on a GPU. `predict` runs where the fit
-        did. X and y may be tensors anywhere; what comes back are NumPy arrays. On a GPU:
+        did; another device set by ``set_params`` takes effect with the next walk. X and y
+        may be tensors anywhere; what comes back are NumPy arrays. On a GPU:
         dense X, metric "euclidean" or "cosine", graph "pruned" or "union". ("mps" has no
         double precision: there only products of the search run on the GPU.)
     random_state : int, RandomState instance or None, default=None
@@ -176,7 +177,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         tol: float = 1e-3,
         max_iter: int = 1000,
         n_jobs: int | None = None,
-        device: str = "auto",
+        device: Any = "auto",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

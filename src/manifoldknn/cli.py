@@ -84,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return _fail(f"{error.strerror or error}{place}: {remedy}", 2)
     except (ValueError, ImportError, MemoryError) as error:
-        return _fail(str(error) or type(error).__name__, 2)
+        said = str(error) or type(error).__name__
+        return _fail(as_options(said) if "device=" in said else said, 2)
     except Exception as error:
         if os.environ.get("MANIFOLDKNN_DEBUG"):
             raise

@@ -128,11 +128,14 @@ def check_memory(X: Any, n_labeled: int, **settings: Any) -> None:
     needed = estimate_memory(n, d, n_labeled, itemsize=itemsize, **settings) - n * d * itemsize
     if needed <= free:
         return
-    advice = "fit a subset of the rows and predict the others, or pass X as float32"
+    advice = "fit a subset of the rows and predict the others"
     if settings.get("graph") == "full":
         advice = "use graph='pruned', whose memory grows with the number of rows and not its square"
-    elif settings.get("n_jobs") != 1:
-        advice += ", or set n_jobs=1"
+    else:
+        if itemsize != 4:
+            advice += ", or pass X as float32"
+        if effective_n_jobs(-1 if settings.get("n_jobs") is None else settings["n_jobs"]) > 1:
+            advice += ", or set n_jobs=1"
     raise MemoryError(
         f"Fitting {n} rows needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: "
         f"{advice}."

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.arrivals import UNKNOWN, Arrivals
+from manifoldknn.gpu.tensors import as_numpy, named
 from manifoldknn.graph import candidate_count
 from manifoldknn.growing import GrowingArray, GrowingIndex
 from manifoldknn.labels import EncodedLabels, encode_further, encode_labels
@@ -171,8 +172,10 @@ class OnlineMixin(QualityMixin):
         the graph as by `partial_fit` with labels.
         """
         check_is_fitted(self)
-        rows = self._checked_rows(indices)
+        rows, y = self._checked_rows(as_numpy(indices)), as_numpy(y)
         single = y is None or np.ndim(y) == 0
+        if isinstance(y, np.ndarray) and single:
+            y = y[()]
         known, codes = encode_further(
             [y] * len(rows) if single else y, self._labels, unlabeled=self.unlabeled
         )
@@ -312,7 +315,7 @@ class OnlineMixin(QualityMixin):
         check_parameters(self._parameters())
         geometry = self._known_geometry(search=search)
         X = self._index.X if geometry is None else geometry.index.X
-        if geometry is None and self.device != "auto":  # it may be another one now
+        if self._settings[-1:] != (named(self.device),):  # else it stays, also where that is gone
             self._steps = choose_steps(self.device, X)
         self._learn(X, labels, Stages(None, 4, X, None), geometry)
 

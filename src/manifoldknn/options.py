@@ -213,7 +213,7 @@ def _parameters(group: Any) -> None:
     add("tol", type=float, default=1e-3, help="accuracy of the walk [1e-3]")
     add("max_iter", type=int, default=1000, metavar="N", help="most iterations [1000]")
     add("n_jobs", type=int, default=None, metavar="N", help="threads [all cores]")
-    add("device", default="auto", help="cpu, cuda, cuda:N or mps [cpu]")
+    add("device", default="auto", help="auto (the CPU), cpu, cuda, cuda:N or mps [auto]")
     add("random_state", type=int, default=None, metavar="SEED", help="seed of the search [fixed]")
 
 

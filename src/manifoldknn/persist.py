@@ -20,6 +20,7 @@ import manifoldknn
 from manifoldknn.archive import ModelFileError, read_archive, write_archive
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.engines import GivenIndex, check_neighbors
+from manifoldknn.gpu.tensors import named
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.growing import GrowingIndex
 from manifoldknn.indexfile import put_row_index, restored_row_index
@@ -181,15 +182,16 @@ def _plain_params(classifier: ManifoldKNNClassifier, arrays: Arrays) -> dict[str
             "random_state is a generator, which cannot be saved: fit with a number or None."
         )
     index = classifier._index.first
-    named = isinstance(params["neighbors"], str)
-    if isinstance(index, GivenIndex) and not named:
+    by_name = isinstance(params["neighbors"], str)
+    if isinstance(index, GivenIndex) and not by_name:
         arrays["given_indices"], arrays["given_distances"] = index._lists
         params["neighbors"] = None
-    elif not named:
+    elif not by_name:
         raise ValueError(
             "neighbors is a searcher, which cannot be saved: fit with neighbors='auto', or with "
             "the (indices, distances) it found."
         )
+    params["device"] = named(params["device"])
     prior = params["class_prior"]
     if prior is not None and not isinstance(prior, str):
         params["class_prior"] = None

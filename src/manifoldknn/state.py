@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.arrivals import Arrivals
+from manifoldknn.gpu.tensors import named
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.growing import GrowingIndex
 from manifoldknn.labels import EncodedLabels
@@ -35,7 +36,7 @@ class FittedState:
     unlabeled: Any
     on_unreached: str
     n_jobs: int | None
-    device: str
+    device: Any
     verbose: int
 
     classes_: NDArray[Any]
@@ -62,7 +63,7 @@ class FittedState:
     def _list_settings(self) -> tuple[Any, ...]:
         """Return the parameters that neighbour lists and linked pairs follow from."""
         search = self.neighbors if isinstance(self.neighbors, str) else "brought"
-        return self.graph, self.graph_neighbors, self.metric, search, self.device
+        return self.graph, self.graph_neighbors, self.metric, search, named(self.device)
 
     def _all_or_nothing(self) -> AbstractContextManager[None]:
         """Put everything back if the block fails."""

@@ -160,12 +160,12 @@ class CpuSteps:
             yield part, model._shares(nearest), np.isneginf(nearest.log_scale)
 
 
-def choose_steps(device: str, X: Any) -> Steps:
+def choose_steps(device: Any, X: Any) -> Steps:
     """Return the steps for the parameter `device` and a user's samples.
 
     Parameters
     ----------
-    device : str
+    device : str or torch.device
         As in `ManifoldKNNClassifier`.
     X : object
         The samples, of which only the device matters.

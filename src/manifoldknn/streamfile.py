@@ -58,7 +58,7 @@ def plain_stream(classifier: FittedState) -> dict[str, Any]:
         "n_walked": int(classifier.n_walked_),
         "n_first": int(classifier._index.first.n_samples),
         "lists_as_new": bool(classifier._lists_as_new),
-        # What lists and pairs follow from; None if parameters were changed since.
+        # What lists and pairs follow from, unless parameters were changed since.
         "settings_hold": classifier._settings == classifier._list_settings(),
     }
 
@@ -88,7 +88,8 @@ def restore_stream(classifier: FittedState, arrays: Arrays, data: dict[str, Any]
     for name in ("lists_as_new", "settings_hold"):
         require(type(data[name]) is bool, name)
     classifier._lists_as_new = data["lists_as_new"]
-    classifier._settings = classifier._list_settings() if data["settings_hold"] else ()
+    settings = classifier._list_settings()  # the last of them is the device
+    classifier._settings = settings if data["settings_hold"] else settings[-1:]
     classifier.n_walked_ = n_walked
     classifier._own = OwnResiduals(n_walked)
     classifier._arrivals = _arrivals(classifier, arrays, n, n_walked)

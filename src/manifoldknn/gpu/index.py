@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.exceptions import DeviceWarning, warn_caller
 from manifoldknn.gpu.inverted import InvertedCells
 from manifoldknn.gpu.neighbors import exact_neighbors
 from manifoldknn.gpu.rows import DeviceRows
@@ -53,7 +52,7 @@ def exact_pays(n_queries: int, n_samples: int, n_features: int, *, few: bool = F
 
 def device_name(device: Any) -> str:
     """Return a device as the parameter of the classifier names it."""
-    return "torch:cpu" if device.type == "cpu" else str(device)
+    return {"cpu": "torch:cpu", "mps": "mps"}.get(device.type, str(device))
 
 
 class TorchIndex(NeighborIndex):
@@ -111,11 +110,8 @@ class TorchIndex(NeighborIndex):
             except (ImportError, ValueError):
                 from manifoldknn.engines import open_index
 
-                warn_caller(
-                    f"The model was fitted on {self._place}, which this machine does not have: "
-                    "neighbours are searched on the CPU.",
-                    DeviceWarning,
-                )
+                # The user was told when the model was read: `usable_steps`.
+                logger.info("there is no %s: neighbours are searched on the CPU", self._place)
                 self._instead = open_index(
                     self.X, self.engine, metric=self.metric, n_jobs=None, seed=self.seed
                 )

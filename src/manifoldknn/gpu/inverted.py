@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from manifoldknn.gpu.kmeans import cell_centers, nearest_centers
 from manifoldknn.gpu.neighbors import exact_neighbors
+from manifoldknn.gpu.precision import matrix_precision
 from manifoldknn.gpu.rows import DeviceRows, smallest, sorted_pairs
-from manifoldknn.gpu.tensors import matrix_precision, tile_rows, with_tiles
+from manifoldknn.gpu.tensors import tile_rows, with_tiles
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,8 @@ _HOMES = 3  # nearest cells whose links a new row follows
 _SPARE = 8  # candidates measured beyond those wanted
 _POSITIONS = 1 << 26  # of candidates, held at a time
 _SCORES = 1 << 28  # of a product, held at a time
+_LINK_BYTES = 1 << 31
+_LINKS_AT_ONCE = 1 << 28  # looked through for those that are there
 
 
 class InvertedCells:
@@ -109,14 +112,29 @@ class InvertedCells:
         """
         import torch
 
+        n_cells, device = self.n_cells, products.device
+        linked = torch.zeros(n_cells * n_cells, dtype=torch.bool, device=device)
+
+        def mark_rows(part: slice) -> None:
+            near = self._cells_near(products[part], self.n_probes)
+            linked[near[:, :1] * n_cells + near] = True
+
+        def mark_centers(part: slice) -> None:
+            near = self._cells_near(self._centers[part], self.n_probes)
+            own = torch.arange(part.start, part.stop, device=device)
+            near[:, -1] = own
+            linked[own[:, None] * n_cells + near] = True
+
+        step = tile_rows(device, 6 * n_cells + 64 * self.n_probes, _LINK_BYTES)
         with matrix_precision("highest"):
-            both = [self._cells_near(some, self.n_probes) for some in (self._centers, products)]
-        both[0][:, -1] = torch.arange(self.n_cells, device=products.device)
-        homes = [torch.arange(self.n_cells, device=products.device), both[1][:, 0]]
-        keys = [torch.unique(h[:, None] * self.n_cells + c) for h, c in zip(homes, both)]
-        pairs = torch.unique(torch.cat(keys)).cpu().numpy()
-        self._linked = pairs % self.n_cells
-        self._links = np.searchsorted(pairs, np.arange(self.n_cells + 1) * self.n_cells)
+            with_tiles(mark_centers, n_cells, step, device)
+            with_tiles(mark_rows, len(products), step, device)
+        pieces = linked.split(max(n_cells, _LINKS_AT_ONCE))
+        starts = range(0, n_cells * n_cells, max(n_cells, _LINKS_AT_ONCE))
+        found = [torch.nonzero(p).flatten().cpu().numpy() + at for p, at in zip(pieces, starts)]
+        pairs = np.concatenate(found)
+        self._linked = pairs % n_cells
+        self._links = np.searchsorted(pairs, np.arange(n_cells + 1) * n_cells)
 
     def _company(self, place: int) -> NDArray[np.intp]:
         """Return places, in the order by cells, of some rows of one row's cell, and its own."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from manifoldknn.gpu.precision import matrix_precision
 from manifoldknn.gpu.rows import GROUP, DeviceRows, smallest, sorted_pairs
-from manifoldknn.gpu.tensors import matrix_precision, tile_rows, with_tiles
+from manifoldknn.gpu.tensors import tile_rows, with_tiles
 
 logger = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ def check_searchable(X: Any, metric: Any, device: Any) -> None:
     device : object
         For the message.
     """
-    if hasattr(X, "tocsr") or getattr(X, "is_sparse", False):
+    if hasattr(X, "tocsr"):
         raise ValueError(f"X is sparse, which device={str(device)!r} cannot use: use device='cpu'.")
     if not (isinstance(metric, str) and metric in _EUCLIDEAN | {"cosine"}):
         raise ValueError(
@@ -76,6 +76,7 @@ class DeviceRows:
         X = moved(X, self.wide)
         self.dtype = X.dtype
         self.exact = self._measurable(X)
+        del X  # by cosine another one, which need not be there beside what follows
         self._upright: Any = _is_zero(self.exact) if self.metric == "cosine" else None
         self._center = torch.zeros(self.exact.shape[1], dtype=torch.float64, device=self.wide)
         if self.metric == "euclidean":

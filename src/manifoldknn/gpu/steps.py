@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import weakref
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -15,21 +17,33 @@ from manifoldknn.gpu.index import TorchIndex, device_name, exact_pays
 from manifoldknn.gpu.prediction import KnownWeights, device_votes
 from manifoldknn.gpu.rows import check_searchable
 from manifoldknn.gpu.samples import check_new_tensor, check_tensor
-from manifoldknn.gpu.tensors import as_numpy, doubles, free_bytes, is_tensor, moved, to_host
+from manifoldknn.gpu.tensors import (
+    as_numpy,
+    doubles,
+    free_bytes,
+    is_out_of_memory,
+    is_tensor,
+    moved,
+    release,
+    to_host,
+)
 from manifoldknn.gpu.walk import torch_label_walk
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.memory import available_memory
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import NeighborIndex, Neighbors
-from manifoldknn.samples import check_samples
+from manifoldknn.samples import check_new_samples, check_samples
 from manifoldknn.spanning import Edges
 from manifoldknn.steps import BuiltGraph, CpuSteps, Steps, usable_steps
 from manifoldknn.voters import LabelWalk, kept_per_row
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["TorchSteps"]
 
 # Bytes on the device, at the peak of search or graph.
 _PER_CANDIDATE = 80
-_PER_VALUE = 8  # of X: rows for products, and the same sorted by cell
+_FOR_PRODUCTS = 4  # per value of X: rows in single precision, and the same sorted by cell
 _BASE = 5e8
 
 
@@ -53,15 +67,20 @@ class TorchSteps:
         self._found: tuple[Neighbors, Any, Any, Any] | None = None
         self._built: tuple[ConstrainedGraph, TorchGraph] | None = None
         self._known: KnownWeights | None = None
+        self._opened: Any = lambda: None  # reference to the index that has X on the device
 
     def __reduce__(self) -> tuple[Any, ...]:
         return usable_steps, (device_name(self.device),)
 
     def samples(self, estimator: Any, X: Any, y: Any) -> Any:
         """Return the user's samples: a tensor that is on a device stays one."""
-        if is_tensor(X) and X.device.type != "cpu":
+        if self._stays(X):
             return check_tensor(estimator, X.to(self.device), y)
         return check_samples(estimator, as_numpy(X), y)
+
+    def _stays(self, X: Any) -> bool:
+        """Tell whether X is a tensor to leave on a device: one that has double precision."""
+        return is_tensor(X) and X.device.type != "cpu" and doubles(self.device).type != "cpu"
 
     def check(
         self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, n_jobs: int | None,
@@ -81,18 +100,25 @@ class TorchSteps:
         n, d = X.shape
         candidates = max(graph_neighbors, 30)
         kept = kept_per_row(n, n_labeled, n_neighbors)
-        here = _BASE + n * (d * (_PER_VALUE + 4) + candidates * _PER_CANDIDATE)
+        sent = X if isinstance(neighbors, str) else self._sent(X)
+        sizes = X.dtype.itemsize, 4
+        values = [n * d * _per_value(sent, neighbors, metric, size) for size in sizes]
+        here = _BASE + values[0] + n * candidates * _PER_CANDIDATE
         there = n * (candidates * 12 + kept * 24 + n_classes * 24 + 300)
-        for needed, free, where in (
-            (here, free_bytes(self.device) if self.device.type == "cuda" else None, name),
-            (there, available_memory(), "the host"),
+        single = ", or pass X as float32" if values[1] < values[0] else ""
+        for needed, free, where, advice in (
+            (here, self._free_bytes(), name, single),
+            (there, available_memory(), "the host", ""),
         ):
             if free is not None and needed > free:
                 raise MemoryError(
                     f"Fitting {n} rows needs about {needed / 1e9:.1f} GB on {where} and "
                     f"{free / 1e9:.1f} GB are free: fit a subset of the rows and predict the "
-                    "others, or pass X as float32."
+                    f"others{advice}."
                 )
+
+    def _free_bytes(self) -> int | None:
+        return free_bytes(self.device) if self.device.type == "cuda" else None
 
     def open_index(
         self, X: Any, neighbors: Any, *, metric: Any, n_jobs: int | None, seed: int
@@ -101,7 +127,9 @@ class TorchSteps:
         del n_jobs
         opened = partial(TorchIndex, X, metric=metric, device=self.device, seed=seed)
         if isinstance(neighbors, str):
-            return opened(engine=neighbors)
+            index = opened(engine=neighbors)
+            self._opened = weakref.ref(index)
+            return index
         X = as_numpy(X)
         if hasattr(neighbors, "kneighbors"):
             return SearcherIndex(X, neighbors, metric=metric)
@@ -132,7 +160,7 @@ class TorchSteps:
         found, self._found = self._found, None
         place = doubles(self.device)
         if found is None or found[0] is not neighbors:
-            parts = (neighbors.indices, neighbors.distances, X)
+            parts = (neighbors.indices, neighbors.distances, self._sent(X))
             found = (neighbors, *(moved(part, place) for part in parts))
         built = torch_graph(
             found[1], found[2], codes, X=found[3], sigma=sigma, tree_depth=tree_depth,
@@ -141,6 +169,13 @@ class TorchSteps:
         selected, graph = built.to_numpy()
         self._built = graph, built
         return BuiltGraph(built.sigma, selected, graph)
+
+    def _sent(self, X: Any) -> Any:
+        """Return samples as they are on the device already, if they are."""
+        index = self._opened()
+        if index is None or index.device_rows is None or index.X is not X:
+            return X
+        return index.device_rows.exact
 
     def walk(
         self, graph: ConstrainedGraph, labeled: NDArray[np.intp], codes: NDArray[np.intp], *,
@@ -154,7 +189,7 @@ class TorchSteps:
 
     def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:
         """Return new rows: a tensor that is on a device stays one."""
-        if is_tensor(X) and X.device.type != "cpu":
+        if self._stays(X):
             return check_new_tensor(estimator, X.to(self.device), template)
         plain = type(X) is np.ndarray and X.dtype == template.dtype and X.ndim == 2 and len(X) > 0
         named = hasattr(estimator, "feature_names_in_")
@@ -168,16 +203,47 @@ class TorchSteps:
         """Yield chunks of new rows: reconstructed, and voted for, all on the device."""
         index, nearest = model._index, model._walk.nearest
         first = getattr(index.first, "opened", index.first)
-        if index.n_late or not isinstance(first, TorchIndex) or first.device_rows is None:
+        on_device = not index.n_late and isinstance(first, TorchIndex)
+        rows = first.device_rows if on_device else None
+        known = None if rows is None else self._weights(nearest, model, rows)
+        if known is None:
             other: Steps = CpuSteps()
-            yield from other.votes(model, as_numpy(X))
+            # `new_rows` left it to the device to look them through.
+            yield from other.votes(model, check_new_samples(model, as_numpy(X), index.template))
             return
-        if self._known is None or self._known.source is not nearest:
-            self._known = KnownWeights(nearest, len(model._walk.voter_classes), first.device_rows)
         yield from device_votes(
-            X, first, self._known,
+            X, first, known,
             n_neighbors=min(model.graph_neighbors, index.n_samples),
             n_voting=model._walk.n_voting,
             voter_classes=model._walk.voter_classes,
             class_factors=model._class_factors,
         )  # fmt: skip
+
+    def _weights(self, nearest: NearestLabeled, model: Any, rows: Any) -> KnownWeights | None:
+        """Return the walk weights on the device; None where they find no room."""
+        if self._known is not None and self._known.source is nearest:
+            return self._known
+        self._known = None  # those of another walk make room
+        try:
+            self._known = KnownWeights(nearest, len(model._walk.voter_classes), rows)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            logger.info("out of memory on %s: weights are combined on the CPU", self.device)
+        else:
+            return self._known
+        release(self.device)
+        return None
+
+
+def _per_value(X: Any, neighbors: Any, metric: Any, itemsize: int) -> int:
+    """Return the bytes on the device per value of X, were it one of so many bytes itself."""
+    there = 0 if is_tensor(X) and X.device.type != "cpu" else itemsize
+    if not isinstance(neighbors, str):  # no search is opened
+        return there
+    inverted = neighbors == "inverted" or (
+        neighbors == "auto" and not exact_pays(X.shape[0], *X.shape)
+    )
+    products = _FOR_PRODUCTS * (1 + inverted)
+    # By cosine, rows of length 1 are kept in double precision; X is there while they are made.
+    return max(there + 8, 8 + products) if metric == "cosine" else there + products

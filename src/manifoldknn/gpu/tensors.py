@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,19 +16,21 @@ logger = logging.getLogger(__name__)
 __all__ = [
     "DEVICES",
     "as_numpy",
+    "check_dense",
     "chosen_device",
     "free_bytes",
     "is_tensor",
-    "matrix_precision",
     "moved",
+    "named",
     "with_tiles",
 ]
 
 DEVICES = "'auto', 'cpu', 'cuda', 'cuda:N' or 'mps'"
-_NAME = re.compile(r"auto|cpu|cuda(:\d+)?|mps|torch:cpu")
+_NAME = re.compile(r"auto|cpu|cuda(:\d+)?|mps(:0)?|torch:cpu")
 _SHARE_OF_FREE = 0.25  # of the device's free memory, for one tile and what is made of it
 _HOST_BYTES = 1 << 28
 _LEAST_ROWS = 16
+_NO_MEMORY = ("out of memory", "ALLOC_FAILED", "can't allocate memory", "not enough memory")
 
 
 def is_tensor(value: Any) -> bool:
@@ -51,7 +52,7 @@ def as_numpy(value: Any) -> Any:
     Parameters
     ----------
     value : object
-        Tensors may have any dtype: what NumPy lacks becomes float32.
+        Tensors may have any dtype: what NumPy lacks becomes float32. They must be dense.
 
     Returns
     -------
@@ -60,10 +61,26 @@ def as_numpy(value: Any) -> Any:
     """
     if not is_tensor(value):
         return value
+    check_dense(value)
     value = value.detach().cpu()
     if str(value.dtype) in ("torch.bfloat16",) or "float8" in str(value.dtype):
         value = value.float()
     return value.resolve_conj().resolve_neg().numpy()
+
+
+def check_dense(value: Any) -> None:
+    """Raise ValueError if a tensor is sparse, in whatever layout.
+
+    Parameters
+    ----------
+    value : torch.Tensor
+        A user's X or y.
+    """
+    if str(value.layout) != "torch.strided":
+        raise ValueError(
+            f"A tensor has the layout {value.layout}, but tensors must be dense here: pass its "
+            "to_dense()."
+        )
 
 
 def chosen_rows(X: Any, mask: NDArray[np.bool_]) -> Any:
@@ -89,23 +106,47 @@ def chosen_rows(X: Any, mask: NDArray[np.bool_]) -> Any:
 
 
 def check_device(device: Any) -> None:
-    """Raise ValueError unless `device` is a name that may be understood.
+    """Raise ValueError unless `device` is one that may be understood.
 
     Parameters
     ----------
     device : object
         The parameter.
     """
-    if not isinstance(device, str) or not _NAME.fullmatch(device):
+    if not _NAME.fullmatch(named(device)):
         raise ValueError(f"device={device!r} must be {DEVICES}.")
 
 
-def chosen_device(device: str, X: Any) -> Any:
+def named(device: Any) -> str:
+    """Return the name of a device; "" of what is neither a name nor a ``torch.device``.
+
+    Parameters
+    ----------
+    device : object
+        The parameter.
+
+    Returns
+    -------
+    str
+        Such as "cuda:1".
+
+    Examples
+    --------
+    >>> from manifoldknn.gpu.tensors import named
+    >>> named("cuda:1"), named(1)
+    ('cuda:1', '')
+    """
+    kind = type(device)
+    is_device = kind.__module__ == "torch" and kind.__name__ == "device"
+    return str(device) if isinstance(device, str) or is_device else ""
+
+
+def chosen_device(device: Any, X: Any) -> Any:
     """Return the device that a fit on X runs on, None for the CPU without PyTorch.
 
     Parameters
     ----------
-    device : {"auto", "cpu", "cuda", "cuda:N", "mps", "torch:cpu"}
+    device : {"auto", "cpu", "cuda", "cuda:N", "mps", "torch:cpu"} or torch.device
         "auto" is the CPU unless X is a tensor on another device. "torch:cpu" runs the GPU's
         code on the CPU: slowly, to try or test it.
     X : object
@@ -124,6 +165,7 @@ def chosen_device(device: str, X: Any) -> Any:
         Where there is no such device.
     """
     check_device(device)
+    device = named(device)
     elsewhere = is_tensor(X) and X.device.type != "cpu"
     if device == "cpu" or (device == "auto" and not elsewhere):
         return None
@@ -280,7 +322,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether an error says that a device's memory is used up."""
     import torch
 
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
+    said = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or any(words in said for words in _NO_MEMORY)
 
 
 def release(device: Any) -> None:
@@ -289,25 +332,6 @@ def release(device: Any) -> None:
 
     if device.type == "cuda":
         torch.cuda.empty_cache()
-
-
-@contextmanager
-def matrix_precision(name: str) -> Iterator[None]:
-    """Multiply matrices of single precision in full ("highest") or by TF32 ("high") inside.
-
-    Parameters
-    ----------
-    name : {"highest", "high"}
-        With "high", products of CUDA devices round what they multiply to 11 bits.
-    """
-    import torch
-
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(name)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def to_host(values: Any, dtype: Any = None) -> NDArray[Any]:
