@@ -20,7 +20,7 @@ def fitted(index):
     "index",
     [
         [f"row «{i}»" for i in range(40)],
-        ["", "\ud800", *(str(i) * i for i in range(38))],
+        pd.Index(["", "\ud800", *(str(i) * i for i in range(38))], dtype=object),
         range(1000, 1040),
         [i / 7 for i in range(40)],
         pd.date_range("2020-01-01", periods=40, freq="h"),

@@ -140,7 +140,7 @@ def test_the_index_of_a_frame_is_no_feature(capsys, tmp_path, monkeypatch):
     assert main(["classify", "a.parquet", "--label", "y", "--quiet", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["features"] == 1
-    assert "left out 'key': the index of a pandas frame" in data["notes"]
+    assert "left out 'key': the index of a frame" in data["notes"]
     arguments = ["--features", "x", "key", "--quiet", "--json", "--force"]
     assert main(["classify", "a.parquet", "--label", "y", *arguments]) == 0
     assert json.loads(capsys.readouterr().out)["features"] == 2

@@ -51,7 +51,9 @@ def tables(folder, drop=()):
 def started(*arguments, **environment):
     """Start the command in a process of its own, which knows the cheap experiment."""
     script = (
-        "import sys; from manifoldknn.experiments import catalogue\n"
+        "import signal, sys; from manifoldknn.experiments import catalogue\n"
+        # A shell that runs the tests in the background has it ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"catalogue.MODULES['cheap'] = {cheap.MODULE!r}\n"
         "from manifoldknn.command import main; sys.exit(main(sys.argv[1:]))"
     )
