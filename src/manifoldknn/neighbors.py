@@ -25,6 +25,7 @@ from sklearn.neighbors import NearestNeighbors
 from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.flat import FlatSearch
 from manifoldknn.products import SPARE, candidates_by_products, squared_norms
+from manifoldknn.treesearch import TreeSearch
 
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
 _MANHATTAN = frozenset({"manhattan", "l1", "cityblock"})
@@ -32,6 +33,7 @@ _TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # others break the trian
 _SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
 METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
 _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
+_TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
@@ -199,11 +201,15 @@ class ExactIndex(NeighborIndex):
             searched = X - self._center
         # Trees run in one thread unless told otherwise; brute force takes all cores by itself.
         jobs = -1 if n_jobs is None and X.shape[0] > _PARALLEL_ROWS else n_jobs
-        self._search = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
+        self._search: Any = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
         self._search.fit(searched)
         self._centered = None if self._center is None else (searched, squared_norms(searched))
         many = X.shape[0] > _PARALLEL_ROWS and algorithm == "brute" and self._center is not None
         self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and has_faiss() else None
+        if self._flat is not None and X.shape[1] <= _TREE_TRIED_DIMENSIONS:
+            trees = TreeSearch(searched, n_jobs=n_jobs)
+            if trees.is_quicker(searched, self._flat.candidates):
+                self._search, self._flat = trees, None
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample.

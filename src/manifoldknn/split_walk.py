@@ -31,11 +31,11 @@ from manifoldknn.threads import in_threads
 
 _LOG_RANGE = 60.0  # of degrees, within which single precision neither over- nor underflows
 _LEAST_TOL = 1e-5  # accuracy that single precision can give
-_SHARES = 4.0  # the tolerance is shared by what is left out of H, of the series, and rounding
-_COLUMNS = 512  # of H at a time
+_SHARES = 3.0  # the tolerance is shared by what is left out of H, of the series, and of its end
+_COLUMNS = 256  # of H at a time
 _ENTRIES = 1 << 22  # but not more entries than this, here and in the rows of weights
 _ROWS = 512  # of weights at a time
-_GROUPS = 8  # of columns whose maxima tell where the heaviest begin
+_GROUPS = 16  # of columns whose maxima tell where the heaviest begin
 
 
 def split_walk(
