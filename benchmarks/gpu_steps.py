@@ -11,6 +11,7 @@ the fastest of three runs after the first; beyond 5 million rows, of the first.
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -163,10 +164,10 @@ def case(name):
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     turns = 0 if len(X) > 5e6 else 3
-    build = lambda: torch_graph(indices, distances, y, X=X, sigma="auto", **GRAPH, **TREE)  # noqa: E731
+    build = partial(torch_graph, indices, distances, y, X=X, sigma="auto", **GRAPH, **TREE)
     graph, graph_seconds = timed(build, turns)
     alike = torch.equal(graph.log_weights, build().log_weights)
-    go = lambda: torch_label_walk(graph, labeled, y[labeled], **WALK)  # noqa: E731
+    go = partial(torch_label_walk, graph, labeled, y[labeled], **WALK)
     walk, walk_seconds = timed(go, turns)
     alike &= np.array_equal(walk.nearest.weights, go().nearest.weights)
     peak = torch.cuda.max_memory_allocated() / 1e9 if DEVICE.type == "cuda" else 0.0

@@ -8,7 +8,8 @@ import manifoldknn.voters as voters_module
 import manifoldknn.walk as walk_module
 import oracles
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.factor import FactorizedWalk
+from manifoldknn.factorized_walk import FactorizedWalk
+from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.sorted_factor import _heights
 from manifoldknn.voters import nearest_labeled
 from strategies import built_graph, problems
@@ -27,7 +28,7 @@ def test_equals_the_plain_inverse(problem, graph, alpha):
     largest = expected.max(axis=1, keepdims=True)
     visible = largest.ravel() > 1e-8  # below, a plain inverse is wrong itself
     for dtype, accuracy in ((np.float64, 1e-9), (np.float32, 1e-4)):
-        found = FactorizedWalk(built, alpha, dtype).weights(labeled)
+        found = FactorizedWalk(NormalizedGraph(built), alpha, dtype).weights(labeled)
         assert found.dtype == dtype
         difference = np.abs(found - expected)[visible] / largest[visible]
         assert difference.max() <= accuracy

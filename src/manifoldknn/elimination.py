@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.csr import kept_entries
+
 WEAK = -80.0  # log of an entry whose rows are not eliminated: products must not underflow
 MOST_NEIGHBORS = 32  # of a row that is taken out: their pairs become neighbours
 _SWEEPS = 3  # over the rows to find some that are not neighbours
@@ -69,9 +71,9 @@ class Elimination:
         n = log_s.shape[0]
         row = np.repeat(np.arange(n), np.diff(log_s.indptr))
         weak = log_s.data < WEAK
-        self.weights = _selected(log_s, row, ~weak)
+        self.weights = kept_entries(log_s, ~weak)
         self.weights.data = alpha * np.exp(self.weights.data)
-        self.weak = _selected(log_s, row, weak)
+        self.weak = kept_entries(log_s, weak)
         self.weak.data = self.weak.data + np.log(alpha)
         self.diagonal = np.ones(n)
         self.rows = np.arange(n)
@@ -99,7 +101,7 @@ class Elimination:
         filled = sparse.csr_array(self.weights + between.T.tocsr() @ terms)
         self.diagonal = self.diagonal[stay] - filled.diagonal()
         row = np.repeat(np.arange(filled.shape[0]), np.diff(filled.indptr))
-        self.weights = _selected(filled, row, row != filled.indices)
+        self.weights = kept_entries(filled, row != filled.indices)
         kept = self.rows[stay]
         log_terms = sparse.csr_array(
             (np.log(terms.data), kept[terms.indices], terms.indptr),
@@ -130,12 +132,3 @@ class Elimination:
             free &= ~new
             free[self.weights[new].indices] = False
         return chosen
-
-
-def _selected(matrix: Any, row: NDArray[np.intp], chosen: NDArray[np.bool_]) -> Any:
-    """Return some of the entries of a CSR matrix; `row` is the row of each."""
-    n = matrix.shape[0]
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row[chosen], minlength=n))])
-    return sparse.csr_array(
-        (matrix.data[chosen], matrix.indices[chosen], indptr), shape=matrix.shape
-    )

@@ -1,4 +1,4 @@
-"""The walk by sparse factorisation, for many labels on a graph of modest size.
+"""A⁻¹ by sparse factorisation, for many labels on a graph of modest size.
 
 Conjugate gradients pay per label; a factorisation pays once, and then little
 per label. Must-links would fill the factor, so they are kept apart. With
@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.sorted_factor import SortedFactor
 
 
@@ -80,48 +79,4 @@ class FactorizedInverse:
         """Return the columns of A⁻¹ that belong to some rows."""
         x = self._factor.unit_columns(rows)
         x += self._left @ self._right[:, rows]
-        return x
-
-
-class FactorizedWalk:
-    """Label columns of the walk from one factorisation.
-
-    Parameters
-    ----------
-    graph : ConstrainedGraph
-        A sparse graph.
-    alpha : float
-        Share of strength kept per step.
-    dtype : dtype, default=float64
-        Precision of the columns. As nothing cancels, single precision keeps six digits
-        of every entry, for half the time and memory.
-    """
-
-    def __init__(self, graph: ConstrainedGraph, alpha: float, dtype: Any = np.float64) -> None:
-        half = 0.5 * graph.log_degrees()
-        # √(d_i/d_j) and its inverse, as products of a row's and a column's factor.
-        self._root = np.exp(half - 0.5 * (half.max() + half.min())).astype(dtype)
-        S = graph.log_weights.copy()
-        S.data = np.exp(S.data - half[S.indices] - np.repeat(half, np.diff(S.indptr)))
-        linked = np.flatnonzero(graph.must_links_per_row() > 0)
-        group = np.unique(graph.must_link[linked], return_inverse=True)[1].astype(np.intp)
-        inverse = FactorizedInverse(S, linked, group, np.exp(-half[linked]), alpha)
-        self._inverse = inverse.in_precision(dtype)
-
-    def weights(self, labeled: NDArray[np.intp]) -> NDArray[Any]:
-        """Return w̄_ij between every sample and some labelled ones.
-
-        Parameters
-        ----------
-        labeled : ndarray of int
-            Labelled samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, len(labeled))
-            Weights of equation 4.
-        """
-        x = self._inverse.columns(labeled)
-        row, column = self._root[:, None], self._root[labeled]
-        x *= (0.5 * row) * (1 / column) + (0.5 / row) * column
         return x

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.csr import row_maxima
 from manifoldknn.elimination import Elimination, Round
 from manifoldknn.normalized import NormalizedGraph, add_log_products
 from manifoldknn.peeling import Columns, Solution, solve_by_levels
@@ -108,7 +109,7 @@ class ReducedGraph:
             terms = step.log_terms.copy()
             counts = np.diff(terms.indptr)
             terms.data = terms.data + shift[terms.indices]
-            largest = _row_maxima(terms)
+            largest = row_maxima(terms, -np.inf)
             finite = np.where(np.isneginf(largest), 0.0, largest)
             terms.data = np.exp(terms.data - np.repeat(finite, counts))
             sums = terms @ values
@@ -128,14 +129,6 @@ class ReducedGraph:
             found = np.full((len(step.rows), log_x.shape[1]), -np.inf)
             add_log_products(place, terms.indices, terms.data, log_x, found)
             log_x[step.rows] = found
-
-
-def _row_maxima(matrix: Any) -> NDArray[np.float64]:
-    out = np.full(matrix.shape[0], -np.inf)
-    filled = np.diff(matrix.indptr) > 0
-    if filled.any():
-        out[filled] = np.maximum.reduceat(matrix.data, matrix.indptr[:-1][filled])
-    return out
 
 
 def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: float) -> ReducedGraph:

@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.csr import kept_entries, row_maxima
 from manifoldknn.halves import Halves, can_be_halved
 from manifoldknn.nearest import NearestLabeled, heaviest_first
 from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.precision import single_precision_serves
 from manifoldknn.progress import countdown
 from manifoldknn.restriction import run_starts
 from manifoldknn.threads import in_threads
 
-_LOG_RANGE = 60.0  # of degrees, within which single precision neither over- nor underflows
-_LEAST_TOL = 1e-5  # accuracy that single precision can give
 _SHARES = 3.0  # the tolerance is shared by what is left out of H, of the series, and of its end
 _COLUMNS = 256  # of H at a time
 _ENTRIES = 1 << 22  # but not more entries than this, here and in the rows of weights
@@ -77,7 +77,7 @@ def split_walk(
     Costs O(n·l·C) multiplications in matrix products and O(n·l) comparisons; everything else is
     sparse. Memory is O(n·(n_kept + C)) and a block.
     """
-    if tol < _LEAST_TOL or np.ptp(graph.log_degrees) >= _LOG_RANGE:
+    if not single_precision_serves(graph.log_degrees, tol):
         return None
     asked = np.zeros(graph.n_samples, dtype=bool)
     asked[labeled] = True
@@ -222,9 +222,9 @@ def _local_part(
     scales = _Scales(root[u], root[linked], halves.delta)
     hits = _hits(halves, share * mean[u] / scales.largest(), n_jobs)
     weight = scales.weights(hits)
-    top = np.maximum(mean[u], _row_maxima(weight))
+    top = np.maximum(mean[u], row_maxima(weight, 0.0))
     bar = (share * top).astype(np.float32)
-    hits = _kept(hits, weight.data >= np.repeat(bar, np.diff(hits.indptr)))
+    hits = kept_entries(hits, weight.data >= np.repeat(bar, np.diff(hits.indptr)))
 
     # A walker in row i enters L with probability hit_i; an error in the row of the label where it
     # does so is passed on to row i at most times that.
@@ -276,7 +276,9 @@ def _series(halves: Halves, scales: _Scales, hits: Any, least: float) -> Any:
     def without_small(matrix: Any) -> Any:
         matrix = sparse.csr_array(matrix)
         share = matrix.data * scales.linked[matrix.indices]
-        return _kept(matrix, share >= least * np.repeat(scales.linked, np.diff(matrix.indptr)))
+        return kept_entries(
+            matrix, share >= least * np.repeat(scales.linked, np.diff(matrix.indptr))
+        )
 
     step = sparse.csr_array(halves.across + halves.down.T.tocsr() @ hits)
     step.data = step.data / np.repeat(halves.delta, np.diff(step.indptr))
@@ -299,23 +301,6 @@ def _products(a: Any, b: Any, n_jobs: int | None) -> Any:
     bounds = np.linspace(0, a.shape[0], 9).astype(int)
     parts = [a[start:stop] for start, stop in pairwise(bounds)]
     return sparse.vstack(list(in_threads(lambda part: part @ b, parts, n_jobs)), format="csr")
-
-
-def _kept(matrix: Any, chosen: NDArray[np.bool_]) -> Any:
-    """Return some of the entries of a CSR matrix."""
-    indptr = np.concatenate([[0], np.cumsum(chosen)])[matrix.indptr]
-    return sparse.csr_array(
-        (matrix.data[chosen], matrix.indices[chosen], indptr), shape=matrix.shape
-    )
-
-
-def _row_maxima(matrix: Any) -> NDArray[Any]:
-    """Return the largest entry of every row of a CSR matrix, 0 for empty rows."""
-    out = np.zeros(matrix.shape[0], dtype=matrix.dtype)
-    filled = np.diff(matrix.indptr) > 0
-    if filled.any():
-        out[filled] = np.maximum.reduceat(matrix.data, matrix.indptr[:-1][filled])
-    return out
 
 
 def _selected(weights: NDArray[np.float32], n_kept: int) -> NearestLabeled:

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.factor import FactorizedWalk
+from manifoldknn.factorized_walk import FactorizedWalk
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.heaviest import Heaviest, Selection
 from manifoldknn.nearest import NearestLabeled, heaviest_first
 from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.precision import single_precision_serves, too_small
 from manifoldknn.progress import countdown
 from manifoldknn.reduction import ReducedGraph
 from manifoldknn.split_walk import split_walk
@@ -35,8 +36,6 @@ _NARROWEST = 8
 _FACTOR_BLOCK = 512  # with a factorisation on one scale, where columns are cheap
 _FACTOR_ENTRIES = 1 << 23  # but not more than this in a block
 _ROUGH = 0.1  # accuracy of what only tells the scale of a row
-_SINGLE_LOG_RANGE = 60.0  # of degrees, within which single precision neither over- nor underflows
-_SINGLE_TOL = 1e-5  # accuracy that single precision can give if nothing cancels
 # A new row combines the weights of its neighbours. All weights are kept where memory allows;
 # where it does not, many more than vote.
 _ENTRIES_KEPT = 1 << 23
@@ -213,7 +212,7 @@ def nearest_labeled(
     ready = prepared_graph(normalized, labeled, alpha, n_columns=len(labeled))
     del normalized
     if isinstance(ready, NormalizedGraph) and ready.factorize:
-        found = _at_once(graph, labeled, alpha, n_kept, tol, n_jobs, rows)
+        found = _at_once(graph, ready, labeled, alpha, n_kept, tol, n_jobs, rows)
         if found is not None:
             return found, 1, True
     del graph  # all that counts is in what is ready
@@ -267,6 +266,7 @@ def _by_levels(
 
 def _at_once(
     graph: ConstrainedGraph,
+    normalized: NormalizedGraph,
     labeled: NDArray[np.intp],
     alpha: float,
     n_kept: int,
@@ -275,10 +275,10 @@ def _at_once(
     rows: NDArray[np.intp] | None,
 ) -> NearestLabeled | None:
     """Walk in single precision on one scale; None if some weights do not fit it."""
-    if tol < _SINGLE_TOL or np.ptp(graph.log_degrees()) >= _SINGLE_LOG_RANGE:
+    if not single_precision_serves(normalized.log_degrees, tol):
         return None
     dtype = np.float32
-    walk = FactorizedWalk(graph, alpha, dtype)
+    walk = FactorizedWalk(normalized, alpha, dtype)
     width = int(np.clip(_FACTOR_ENTRIES // graph.n_samples, _BLOCK, _FACTOR_BLOCK))
     blocks = np.array_split(np.arange(len(labeled)), -(-len(labeled) // width))
 
@@ -315,7 +315,7 @@ def _any_lost(
     rows: NDArray[Any] | None = None,
 ) -> bool:
     """Tell whether a row's weights are too small for single precision, though labels reach it."""
-    lost = ~(log_scale >= 0.5 * np.log(np.finfo(np.float32).tiny))
+    lost = too_small(log_scale)
     if not lost.any():
         return False
     reached = graph.reached(labeled)

@@ -6,15 +6,13 @@ from typing import Any
 
 from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Table
 from manifoldknn.experiments.kcurves import (
-    ABSCISSA,
     COLUMNS,
     MEANING_OF_K,
     claims,
     curve_tables,
-    curves_over_k,
+    draw_over_k,
     measured,
 )
-from manifoldknn.experiments.lines import panels
 from manifoldknn.experiments.methods import DEFAULT, NEAREST, PUBLISHED
 from manifoldknn.experiments.problems import real
 from manifoldknn.experiments.published import DATA_SETS
@@ -73,12 +71,7 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:
 
 
 def _draw(rows: list[Row], plan: Plan) -> Any:
-    return panels(
-        curves_over_k(rows),
-        x_label=ABSCISSA,
-        y_label="mean error (%)",
-        ticks=_sizes(plan),
-    )
+    return draw_over_k(rows, _sizes(plan))
 
 
 EXPERIMENT = Experiment(

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from manifoldknn.experiments.averages import averages, over_common_runs, runs_of
 from manifoldknn.experiments.experiment import Plan, Row, Scalar, Table
+from manifoldknn.experiments.lines import panels
 from manifoldknn.experiments.methods import DEFAULT, NEAREST, PUBLISHED, error_of
 from manifoldknn.experiments.problems import Problem, drawn
 
 __all__ = [
-    "ABSCISSA",
     "COLUMNS",
     "MEANING_OF_K",
     "claims",
     "curve_tables",
     "curves_over_k",
+    "draw_over_k",
     "falling",
     "measured",
 ]
 
 COLUMNS = ("data", "method", "k", "run", "error")
-ABSCISSA = "k (labels per class; votes of all but our default)"
+_ABSCISSA = "k (labels per class; votes of all but our default)"
 MEANING_OF_K = (
     "As the paper says, k is the number of labelled samples drawn from every class; it is also "
     "the number of samples that vote in kNN, wkNN, gkNN and mkNN as published. Our default "
@@ -208,3 +209,21 @@ def curves_over_k(
         ys.append(average.mean)
     order = dict.fromkeys(str(row["data"]) for row in rows)
     return {data: curves[data] for data in order if data in curves}
+
+
+def draw_over_k(rows: list[Row], sizes: Sequence[int]) -> Any:
+    """Draw the mean error against k, a panel per data set.
+
+    Parameters
+    ----------
+    rows : list of dict
+        What `measured` returned, for all runs.
+    sizes : sequence of int
+        Every k.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib.
+    """
+    return panels(curves_over_k(rows), x_label=_ABSCISSA, y_label="mean error (%)", ticks=sizes)
