@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from manifoldknn.neighbors import ExactIndex, euclidean_pairs
+from manifoldknn.distances import euclidean_pairs
+from manifoldknn.neighbors import ExactIndex
 from manifoldknn.spanning import Edges, in_spanning_forest
 
 NEAREST_PARTS = 8

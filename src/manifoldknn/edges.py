@@ -15,7 +15,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.bridges import short_joining_edges
-from manifoldknn.neighbors import EUCLIDEAN, Neighbors
+from manifoldknn.distances import EUCLIDEAN
+from manifoldknn.neighbors import Neighbors
 from manifoldknn.spanning import Edges, in_spanning_forest, joining_edges
 
 CANDIDATES = 30  # neighbours whose graph the spanning tree of "pruned" is taken from

@@ -12,15 +12,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
+from manifoldknn.distances import EUCLIDEAN
 from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.inverted import InvertedIndex
-from manifoldknn.neighbors import (
-    EUCLIDEAN,
-    ExactIndex,
-    NeighborIndex,
-    Neighbors,
-    sorted_neighbors,
-)
+from manifoldknn.neighbors import ExactIndex, NeighborIndex, Neighbors, sorted_neighbors
 
 logger = logging.getLogger(__name__)
 

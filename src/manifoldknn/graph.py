@@ -23,10 +23,11 @@ from scipy.sparse import csgraph
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from manifoldknn.distances import distance_blocks
 from manifoldknn.edges import CANDIDATES, pruned_edges, union_edges
 from manifoldknn.engines import check_neighbors, open_index
 from manifoldknn.labels import encode_labels
-from manifoldknn.neighbors import Neighbors, check_metric, distance_blocks
+from manifoldknn.neighbors import Neighbors, check_metric
 from manifoldknn.parameters import check_graph_parameters
 from manifoldknn.samples import check_spread
 from manifoldknn.spanning import Edges

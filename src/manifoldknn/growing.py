@@ -15,13 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
-from manifoldknn.neighbors import (
-    EUCLIDEAN,
-    NeighborIndex,
-    Neighbors,
-    nearest_euclidean,
-    sorted_neighbors,
-)
+from manifoldknn.distances import EUCLIDEAN
+from manifoldknn.neighbors import NeighborIndex, Neighbors, nearest_euclidean, sorted_neighbors
 from manifoldknn.products import SPARE, candidates_by_products, squared_norms
 
 _SPARE_SHARE = 4  # a new buffer has room for a quarter more rows

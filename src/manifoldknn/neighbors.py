@@ -3,15 +3,13 @@
 Everything the method knows about geometry comes from here: the neighbours of
 every sample (graph, strengthened tree, sigma) and the neighbours of a new
 sample (reconstruction). The exact search takes candidates from scikit-learn, or
-from faiss where that is as certain; Euclidean distances are then measured again
-from differences, because the usual ``|x|² - 2xy + |y|²`` loses all digits between
-near-duplicates, and exactly those pairs carry the largest weights.
+from faiss or a kd-tree where that is as certain; Euclidean distances are then
+measured again from differences.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +20,12 @@ from sklearn import config_context
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
+from manifoldknn.distances import EUCLIDEAN, euclidean_pairs
 from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.flat import FlatSearch
 from manifoldknn.products import SPARE, candidates_by_products, squared_norms
 from manifoldknn.treesearch import TreeSearch
 
-EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
 _MANHATTAN = frozenset({"manhattan", "l1", "cityblock"})
 _TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # others break the triangle inequality
 _SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
@@ -35,11 +33,8 @@ METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "h
 _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
 _TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
-_BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
-_CHUNK_BYTES = 1 << 26
 _WORKING_MB = 64  # for blocks of distances in scikit-learn
 _BLOCK_VALUES = 1 << 22
-_PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
 _SMALL_VALUES = 100_000  # samples among which products find few rows' neighbours before trees do
 _FEW_ROWS = 32  # up to here, the library's preparations cost more than the search itself
 
@@ -353,88 +348,3 @@ def nearest_euclidean(
     if repeated.any():
         distances[:, 1:][repeated] = np.inf
     return Neighbors(*sorted_neighbors(candidates, distances, n_neighbors))
-
-
-def euclidean_pairs(
-    A: Any, B: Any, rows: NDArray[np.intp], cols: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """Return the Euclidean distance of each pair ``(A[rows[e]], B[cols[e]])``.
-
-    Taken from differences in double precision, pair by pair, so that equal rows
-    have distance exactly 0.
-
-    Parameters
-    ----------
-    A, B : ndarray or CSR matrix
-        Two sets of rows with the same columns.
-    rows, cols : ndarray of int
-        The pairs.
-
-    Returns
-    -------
-    ndarray of float64
-        One distance per pair.
-    """
-    out = np.empty(len(rows))
-    step = max(1, _PAIR_BYTES // (8 * max(1, A.shape[1])))
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        a, b = A[rows[part]], B[cols[part]]
-        if sparse.issparse(a):
-            difference = (a.astype(np.float64) - b.astype(np.float64)).tocsr()
-            out[part] = np.sqrt(np.asarray(difference.multiply(difference).sum(axis=1)).ravel())
-        else:
-            out[part] = row_norms(np.subtract(a, b, dtype=np.float64))
-    return out
-
-
-def row_norms(difference: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ‖x‖ of every row, for numbers of any size."""
-    with np.errstate(over="ignore", under="ignore"):
-        norms: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
-    # Squares leave float64 beyond 1e154 and below 1e-154: those few rows are scaled first.
-    extreme = np.flatnonzero(~((norms > 1e-140) & (norms < 1e140)))
-    if extreme.size:
-        rows = difference[extreme]
-        largest = np.abs(rows).max(axis=1, initial=0.0)
-        scaled = rows / np.where(largest > 0, largest, 1.0)[:, None]
-        norms[extreme] = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-    return norms
-
-
-def distance_blocks(
-    X: Any, rows: NDArray[np.intp], *, metric: Any, resolution: float = 0.0
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-    """Yield ``(some of rows, their distances to every sample)``, block by block.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    rows : ndarray of int
-        Rows whose distances are wanted.
-    metric : str or callable
-        Distance between two rows. Euclidean distances come from matrix
-        products on centred data: fast, with squares that are wrong by about 1e-15 of
-        the largest squared norm.
-    resolution : float, default=0
-        Distances that matter. Where products would blur them, differences are taken.
-
-    Yields
-    ------
-    part : ndarray of int
-        The rows of this block.
-    distances : ndarray of shape (len(part), n_samples)
-        Their distances.
-    """
-    euclidean = isinstance(metric, str) and metric in EUCLIDEAN
-    if euclidean and not sparse.issparse(X):
-        X = X - X.mean(axis=0, dtype=np.float64)
-    name = "euclidean" if euclidean else metric
-    if euclidean and resolution and not sparse.issparse(X):
-        largest = float(np.square(X, dtype=np.float64).sum(axis=1).max())
-        name = "minkowski" if largest > _BLURRED * resolution**2 else name
-    step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[0])))
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        yield part, np.asarray(pairwise_distances(X[part], X, metric=name), dtype=np.float64)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.answering import AnsweringMixin
+from manifoldknn.distances import row_norms
 from manifoldknn.nearest import NearestLabeled
-from manifoldknn.neighbors import Neighbors, row_norms
+from manifoldknn.neighbors import Neighbors
 from manifoldknn.offmanifold import (
     ReconstructionError,
     checked_rows,

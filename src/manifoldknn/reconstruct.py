@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from manifoldknn.distances import row_norms
 from manifoldknn.nearest import NearestLabeled
-from manifoldknn.neighbors import NeighborIndex, Neighbors, row_norms
+from manifoldknn.neighbors import NeighborIndex, Neighbors
 from manifoldknn.simplex import simplex_weights
 from manifoldknn.threads import in_threads
 

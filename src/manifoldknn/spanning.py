@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from manifoldknn.neighbors import EUCLIDEAN, distance_blocks, euclidean_pairs
+from manifoldknn.distances import EUCLIDEAN, distance_blocks, euclidean_pairs
 
 _FILTERED_EDGES = 10_000
 

@@ -14,8 +14,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.bridges import MOST_PARTS, NEAREST_PARTS, STEPS, tree_of_parts
+from manifoldknn.distances import euclidean_pairs
 from manifoldknn.gpu.segments import Runs
-from manifoldknn.neighbors import euclidean_pairs
 from manifoldknn.spanning import Edges
 
 _TILE = 1 << 26  # products at a time

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from manifoldknn.distances import EUCLIDEAN, euclidean_pairs
 from manifoldknn.edges import EXACT_WORK
 from manifoldknn.gpu.bridges import short_bridges
-from manifoldknn.neighbors import EUCLIDEAN, euclidean_pairs
 from manifoldknn.spanning import Edges, joining_edges
 
 _TILE = 1 << 25  # distances at a time

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from manifoldknn.distances import EUCLIDEAN
 from manifoldknn.gpu.tensors import doubles, moved, tile_rows, with_tiles
 
 __all__ = ["GROUP", "DeviceRows", "check_searchable", "smallest", "sorted_pairs"]
 
 GROUP = 64  # columns of which the smallest is looked at first
 _TILE_BYTES = 1 << 31
-_EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
 
 
 def check_searchable(X: Any, metric: Any, device: Any) -> None:
@@ -34,7 +34,7 @@ def check_searchable(X: Any, metric: Any, device: Any) -> None:
     """
     if hasattr(X, "tocsr"):
         raise ValueError(f"X is sparse, which device={str(device)!r} cannot use: use device='cpu'.")
-    if not (isinstance(metric, str) and metric in _EUCLIDEAN | {"cosine"}):
+    if not (isinstance(metric, str) and metric in EUCLIDEAN | {"cosine"}):
         raise ValueError(
             f"metric={metric!r} is not available on device={str(device)!r}, which knows "
             "'euclidean' and 'cosine': use device='cpu'."
