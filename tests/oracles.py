@@ -91,7 +91,7 @@ def tree_factors(W, lists, codes, k, depth, theta):
                         continue
                     following.add(j)
                     if W[i, j] > 0:
-                        t = theta * min((1 - W[i, j]) / W[i, j], 1)
+                        t = theta * (1 if W[i, j] <= 0.5 else (1 - W[i, j]) / W[i, j])
                         best = max(factor[i, j], 1 + t**r)
                         factor[i, j] = factor[j, i] = best
             earlier |= following
