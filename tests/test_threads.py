@@ -1,11 +1,15 @@
+import sys
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
+import manifoldknn.threads as threads_module
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.threads import in_threads
+from manifoldknn.threads import in_threads, single_threaded_products
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5, -1, None])
@@ -21,6 +25,36 @@ def test_results_come_in_order(n_jobs):
 def test_two_at_a_time():
     both = threading.Barrier(2, timeout=10)
     list(in_threads(lambda _: both.wait(), range(2), 2))  # alone, one would wait in vain
+
+
+def test_matrix_libraries_are_limited_inside_and_free_again_after():
+    def threads():
+        found = threadpool_info()
+        return [one["num_threads"] for one in found if one["user_api"] == "blas"]
+
+    before = threads()
+    for _ in range(2):
+        with single_threaded_products():
+            assert set(threads()) <= {1}
+        assert threads() == before
+
+
+def test_libraries_that_are_loaded_later_are_found(monkeypatch):
+    with single_threaded_products():
+        pass
+    found = []
+    monkeypatch.setattr(threads_module, "ThreadpoolController", lambda: found.append(1) or Limits())
+    with single_threaded_products():
+        assert not found  # nothing was imported since
+    monkeypatch.setitem(sys.modules, "some_new_module", object())
+    with single_threaded_products():
+        assert found
+    threads_module._libraries.cache_clear()
+
+
+class Limits:
+    def limit(self, **_):
+        return nullcontext()
 
 
 def test_an_exception_comes_through():

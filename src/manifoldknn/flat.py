@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from manifoldknn.faiss_threads import faiss_threads
+from manifoldknn.threads import single_threaded_products
 
 _UNIT = 2.0**-24
 _TINY = 1e-36  # squares below it are lost
@@ -60,8 +60,7 @@ class FlatSearch:
         squares : ndarray of shape (n_queries,)
             Square of the farthest of them, as single precision sees it.
         """
-        # Threads of faiss and threads of its matrix library would get in each other's way.
-        with faiss_threads(self._n_jobs) as faiss, threadpool_limits(1, user_api="blas"):
+        with faiss_threads(self._n_jobs) as faiss, single_threaded_products():
             squares, indices = faiss.knn(self._single(Q), self._rows, count)
         return indices.astype(np.intp), squares[:, -1].astype(np.float64) * self._scale**2
 

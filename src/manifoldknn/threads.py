@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any
 
 from joblib import effective_n_jobs
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
+
+
+def single_threaded_products() -> AbstractContextManager[Any]:
+    """Return a context in which the matrix libraries use one thread.
+
+    Threads of our own and threads of theirs would get in each other's way.
+    """
+    # Looking for the libraries takes milliseconds, and new ones come with new modules.
+    limits: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(
+        limits=1, user_api="blas"
+    )
+    return limits
+
+
+@lru_cache(maxsize=1)
+def _libraries(_n_modules: int) -> Any:
+    return ThreadpoolController()
 
 
 def in_threads(
@@ -43,8 +63,7 @@ def in_threads(
     if threads == 1:
         yield from map(work, items)
         return
-    # Threads of our own and threads of the matrix library would get in each other's way.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+    with single_threaded_products(), ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[Any]] = deque()
         for item in items:
             pending.append(pool.submit(work, item))
