@@ -5,6 +5,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 import oracles
+from manifoldknn import edges
 from manifoldknn.edges import pruned_edges, union_edges
 from manifoldknn.neighbors import ExactIndex, Neighbors
 from strategies import problems
@@ -33,6 +34,38 @@ def test_pruned_and_union_equal_their_definitions(problem):
         assert set(zip(low.tolist(), high.tolist())) == oracles.union_pairs(lists, k)
         assert (low < high).all()
         assert (np.diff(low * n + high) > 0).all()
+
+
+@pytest.mark.parametrize("k", [1, 2, 31, 32, 90, 150])
+def test_lists_of_any_length(k):
+    """Ranks of both ends share an integer, whose type depends on how many there are."""
+    rng = np.random.default_rng(k)
+    D = rng.random((160, 160))
+    D += D.T
+    np.fill_diagonal(D, np.inf)
+    lists = np.argsort(D, axis=1)[:, :k]
+    neighbors = Neighbors(lists, np.take_along_axis(D, lists, axis=1))
+    low, high, length, rank_low, rank_high = edges._ranked_edges(neighbors)
+    place = np.full(D.shape, k)
+    np.put_along_axis(place, lists, np.arange(k), axis=1)
+    expected = np.nonzero(np.triu(np.minimum(place, place.T) < k))
+    assert (low == expected[0]).all()
+    assert (high == expected[1]).all()
+    assert (length == D[low, high]).all()
+    assert (np.minimum(rank_low, k) == place[low, high]).all()
+    assert (np.minimum(rank_high, k) == place[high, low]).all()
+
+
+def test_who_is_listed_twice_counts_once():
+    """As somebody's own lists may do; the nearer place counts."""
+    lists = np.array([[1, 1, 2], [0, 2, 0], [1, 0, 0], [2, 2, 2]])
+    distances = np.array([[1.0, 1.0, 3.0], [1.0, 2.0, 4.0], [2.0, 3.0, 3.0], [5.0, 5.0, 5.0]])
+    low, high, length, rank_low, rank_high = edges._ranked_edges(Neighbors(lists, distances))
+    assert list(zip(low.tolist(), high.tolist())) == [(0, 1), (0, 2), (1, 2), (2, 3)]
+    assert length.tolist() == [1.0, 3.0, 2.0, 5.0]
+    assert rank_low[:3].tolist() == [0, 2, 1]
+    assert rank_low[3] > 3
+    assert rank_high.tolist() == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("spread", [0.0, 1e-3])

@@ -15,13 +15,13 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.bridges import short_joining_edges
+from manifoldknn.csr import kept_entries
 from manifoldknn.distances import EUCLIDEAN
 from manifoldknn.neighbors import Neighbors
 from manifoldknn.spanning import Edges, in_spanning_forest, joining_edges
 
 CANDIDATES = 30  # neighbours whose graph the spanning tree of "pruned" is taken from
 EXACT_WORK = 5e10  # products; about a second
-_ABSENT = np.iinfo(np.int32).max
 ALWAYS_KEPT = 3  # nearest neighbours whose edges "pruned" keeps even if one-sided
 
 
@@ -100,43 +100,67 @@ def _joined(X: Any, parts: NDArray[np.intp], metric: Any) -> Edges:
 
 
 def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
-    """Undirected edges with the rank of each end in the other's list (large if absent)."""
+    """Undirected edges with the rank of each end in the other's list (large if absent).
+
+    Cost O(n·k): lists are sorted by transposing them as sparse matrices, which only counts.
+    """
     indices, distances = neighbors.indices, neighbors.distances
     n, k = indices.shape
-    source, target = np.arange(n, dtype=np.int64)[:, None], indices.astype(np.int64)
-    # Pair, side and rank in one integer: sorting integers is far quicker than sorting rows,
-    # and shifting them is far quicker than dividing. In place, as there are millions.
-    for_node, for_rank = n.bit_length(), k.bit_length()
-    pairs = np.minimum(source, target)
-    pairs <<= for_node
-    pairs |= np.maximum(source, target)
-    pairs <<= 1
-    pairs |= source > target
-    del target
-    pairs <<= for_rank
-    pairs |= np.arange(k)
-    packed = pairs.reshape(-1)
-    packed.sort()
-    rank = (packed & ((1 << for_rank) - 1)).astype(np.int32)
-    packed >>= for_rank
-    side = (packed & 1).astype(bool)
-    packed >>= 1
-    first = np.ones(len(packed), dtype=bool)
-    first[1:] = packed[1:] != packed[:-1]
-    edge: NDArray[Any] = np.cumsum(first, dtype=np.int32 if len(packed) < 2**31 else np.int64)
-    edge -= 1
-    high = packed[first]
-    del pairs, packed, first
-    low = high >> for_node
-    high &= (1 << for_node) - 1
-    rank_low = np.full(len(low), _ABSENT, dtype=np.int32)
-    rank_high = rank_low.copy()
-    rank_high[edge[side]] = rank[side]
-    np.logical_not(side, out=side)
-    rank_low[edge[side]] = rank[side]
-    del edge, side
-    length = np.empty(len(low))
-    from_low = rank_low < _ABSENT
-    for chosen, row, rank in ((from_low, low, rank_low), (~from_low, high, rank_high)):
-        length[chosen] = distances[row[chosen], rank[chosen]]
+    # Both ranks of an edge in one integer, as short as can be: there are millions.
+    for_rank = k.bit_length()
+    ranks = np.arange(1, k + 1, dtype=np.min_scalar_type(-(1 << 2 * for_rank)))
+    later = indices > np.arange(n)[:, None]
+    from_low = _sorted_by_column(_entries(indices, later, ranks))
+    np.logical_not(later, out=later)
+    from_high = _transposed(_entries(indices, later, ranks << for_rank))
+    del later
+    both = from_low + from_high
+    del from_low, from_high
+    low = np.repeat(np.arange(n, dtype=np.int64), np.diff(both.indptr))
+    high = both.indices.astype(np.int64)
+    rank_low, rank_high = both.data & ((1 << for_rank) - 1), both.data >> for_rank
+    del both
+    at = low * k
+    at += rank_low
+    one_sided = np.flatnonzero(rank_low == 0)
+    at[one_sided] = high[one_sided] * k + rank_high[one_sided]
+    at -= 1
+    length = distances.ravel()[at]
+    for rank in (rank_low, rank_high):
+        rank -= 1
+        rank[rank < 0] = np.iinfo(rank.dtype).max
     return low, high, length, rank_low, rank_high
+
+
+def _entries(indices: NDArray[np.intp], chosen: NDArray[np.bool_], data: NDArray[Any]) -> Any:
+    """Return the chosen members of the lists as a CSR matrix with `data` by their places."""
+    n, k = indices.shape
+    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(chosen, axis=1))])
+    narrow = np.int32 if n * k < 2**31 else np.int64
+    values = np.broadcast_to(data, chosen.shape)[chosen]
+    columns = indices[chosen].astype(narrow)
+    return sparse.csr_array((values, columns, starts.astype(narrow)), shape=(n, n))
+
+
+def _transposed(matrix: Any) -> Any:
+    """Return the transpose of a CSR matrix as a CSR matrix, its columns in order."""
+    return _first_of_each(matrix.tocsc().T)
+
+
+def _sorted_by_column(matrix: Any) -> Any:
+    """Return a CSR matrix with its columns in order."""
+    return _first_of_each(matrix.tocsc().tocsr())
+
+
+def _first_of_each(matrix: Any) -> Any:
+    """Return a CSR matrix with sorted columns without the second of equal ones.
+
+    Lists that a user brought may name somebody twice; the nearer place counts.
+    """
+    again = matrix.indices[1:] == matrix.indices[:-1]
+    starts = matrix.indptr[1:-1]
+    again[starts[(starts > 0) & (starts < len(matrix.indices))] - 1] = False
+    if again.any():
+        matrix = kept_entries(matrix, np.append(True, ~again))
+    matrix.has_canonical_format = True
+    return matrix
