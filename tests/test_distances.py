@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
+import manifoldknn.distances as distances_module
 import oracles
-from manifoldknn.distances import distance_blocks, euclidean_pairs
+from manifoldknn.distances import distance_blocks, euclidean_lists, euclidean_pairs
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1.0, 1e160])
@@ -22,3 +24,19 @@ def test_distance_blocks_cover_the_rows_asked_for():
     assert np.concatenate([part for part, _ in parts]).tolist() == rows.tolist()
     D = np.vstack([block for _, block in parts])
     np.testing.assert_allclose(D, oracles.distance_matrix(X)[rows], atol=1e-7)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_distances_to_lists_are_those_of_pairs(monkeypatch, form, dtype, scale):
+    monkeypatch.setattr(distances_module, "_PAIR_BYTES", 500)
+    rng = np.random.default_rng(0)
+    X, Q = ((scale * rng.normal(size=(n, 3))).astype(dtype) for n in (40, 17))
+    lists = rng.integers(0, 40, (17, 5))
+    found = euclidean_lists(form(Q), form(X), lists)
+    expected = euclidean_pairs(form(Q), form(X), np.repeat(np.arange(17), 5), lists.ravel())
+    assert (found.ravel() == expected).all()
+    exact = np.linalg.norm(Q[:, None].astype(float) - X[lists].astype(float), axis=2)
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
+    assert euclidean_lists(form(X), form(X), np.arange(40)[:, None]).max() == 0

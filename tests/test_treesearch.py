@@ -2,6 +2,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import manifoldknn.neighbors as neighbors_module
 import oracles
@@ -12,10 +14,57 @@ from manifoldknn.treesearch import TreeSearch
 @pytest.mark.parametrize("n_jobs", [None, 1, 2])
 def test_finds_the_nearest(n_jobs):
     X = np.random.default_rng(0).normal(size=(200, 5))
-    distances, indices = TreeSearch(X, n_jobs=n_jobs).kneighbors(X, 7)
+    indices, beyond = TreeSearch(X, n_jobs=n_jobs).candidates(X, 7)
     assert (indices[:, 0] == np.arange(200)).all()
     assert (indices[:, 1:] == oracles.nearest(X, 6)).all()
-    np.testing.assert_allclose(distances, np.linalg.norm(X[:, None] - X[indices], axis=2))
+    last = np.linalg.norm(X - X[indices[:, -1]], axis=1)
+    assert (beyond <= last).all()
+    np.testing.assert_allclose(beyond, last)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    n=st.integers(20, 120),
+    d=st.integers(1, 12),
+    count=st.integers(2, 12),
+    size=st.sampled_from([1e-160, 1e-30, 1.0, 1e160]),
+    close=st.sampled_from([1e-15, 1e-12, 1e-9, 1e-2, 1.0]),
+    away=st.sampled_from([0.0, 1.0, 1e6]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_whoever_is_missing_is_at_least_as_far_as_said(n, d, count, size, close, away, dtype, seed):
+    """Narrow clusters far from the origin are what turning the axes may blur."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4, d))[rng.integers(0, 4, n)] + close * rng.normal(size=(n, d)) + away
+    if dtype == np.float32:
+        size = np.clip(size, 1e-30, 1e30)
+    X, Q = (size * X).astype(dtype), (size * (X[:9] + rng.normal(size=(9, d)))).astype(dtype)
+    search = TreeSearch(X, n_jobs=1)
+    for rows in (X, Q):
+        found, beyond = search.candidates(rows, count)
+        with np.errstate(under="ignore"):
+            difference = rows[:, None].astype(np.longdouble) - X
+            distances = np.sqrt(np.square(difference).sum(axis=2))
+        missing = np.ones(distances.shape, dtype=bool)
+        np.put_along_axis(missing, found, False, axis=1)
+        assert (np.where(missing, distances, np.inf) >= beyond[:, None]).all()
+
+
+def test_ordinary_rows_need_no_second_look():
+    X = np.random.default_rng(0).normal(size=(500, 10)) + 100.0
+    found, beyond = TreeSearch(X).candidates(X, 20)
+    distances = np.sort(np.linalg.norm(X[:, None] - X[found], axis=2), axis=1)
+    assert (distances[:, 15] < beyond).all()
+
+
+def test_equal_rows_and_constant_columns():
+    found, beyond = TreeSearch(np.zeros((30, 3))).candidates(np.zeros((4, 3)), 5)
+    assert found.shape == (4, 5)
+    assert (beyond <= 0).all()
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    X[:, 1] = 7.0
+    assert (TreeSearch(X).candidates(X, 5)[0][:, 1:] == oracles.nearest(X, 4)).all()
 
 
 def test_a_slow_search_loses_and_a_quick_one_wins():
@@ -33,7 +82,7 @@ def test_whichever_wins_the_answer_is_the_same(monkeypatch, wins):
     monkeypatch.setattr(TreeSearch, "is_quicker", lambda *_: wins)
     index = ExactIndex(X)
     assert (index._flat is None) == wins
-    assert isinstance(index._search, TreeSearch) == wins
+    assert (index._tree is not None) == wins
     assert (index.among_samples(8).indices == oracles.nearest(X, 8)).all()
     found = index.query(X[:50], 5)
     plain = ExactIndex(X, n_jobs=1).query(X[:50], 5)

@@ -54,6 +54,37 @@ def euclidean_pairs(
     return out
 
 
+def euclidean_lists(Q: Any, X: Any, lists: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the Euclidean distances between every row and the samples of its list.
+
+    The same numbers as those of `euclidean_pairs`, sooner.
+
+    Parameters
+    ----------
+    Q, X : ndarray or CSR matrix
+        Rows and samples.
+    lists : ndarray of shape (n_rows, n_listed)
+        Sample numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_listed)
+        Distances.
+    """
+    n, k = lists.shape
+    if sparse.issparse(X):
+        rows = np.repeat(np.arange(n), k)
+        return euclidean_pairs(Q, X, rows, lists.ravel()).reshape(n, k)
+    out = np.empty((n, k))
+    step = max(1, _PAIR_BYTES // (8 * max(1, k * X.shape[1])))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        difference = X[lists[part]].astype(np.float64)
+        difference -= Q[part][:, None, :]
+        out[part] = row_norms(difference.reshape(-1, X.shape[1])).reshape(-1, k)
+    return out
+
+
 def row_norms(difference: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ‖x‖ of every row, for numbers of any size."""
     with np.errstate(over="ignore", under="ignore"):

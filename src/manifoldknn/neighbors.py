@@ -20,7 +20,7 @@ from sklearn import config_context
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
-from manifoldknn.distances import EUCLIDEAN, euclidean_pairs
+from manifoldknn.distances import EUCLIDEAN, euclidean_lists
 from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.flat import FlatSearch
 from manifoldknn.products import SPARE, candidates_by_products, squared_norms
@@ -201,10 +201,11 @@ class ExactIndex(NeighborIndex):
         self._centered = None if self._center is None else (searched, squared_norms(searched))
         many = X.shape[0] > _PARALLEL_ROWS and algorithm == "brute" and self._center is not None
         self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and has_faiss() else None
+        self._tree: TreeSearch | None = None
         if self._flat is not None and X.shape[1] <= _TREE_TRIED_DIMENSIONS:
-            trees = TreeSearch(searched, n_jobs=n_jobs)
-            if trees.is_quicker(searched, self._flat.candidates):
-                self._search, self._flat = trees, None
+            tree_search = TreeSearch(X, n_jobs=n_jobs)
+            if tree_search.is_quicker(X, self._flat.candidates):
+                self._tree, self._flat = tree_search, None
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample.
@@ -221,10 +222,10 @@ class ExactIndex(NeighborIndex):
         """
         n = self.n_samples
         candidates = min(n_neighbors + 1 + SPARE, n)
-        indices, distances = self._measured(self.X, candidates, n_neighbors + 1)
+        indices, distances, beyond = self._measured(self.X, candidates, n_neighbors + 1)
         itself = np.arange(n)
         distances[indices == itself[:, None]] = np.inf
-        return self._settled(self.X, indices, distances, n_neighbors, itself)
+        return self._settled(self.X, indices, distances, beyond, n_neighbors, itself)
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         """Return the nearest samples of new rows.
@@ -253,19 +254,19 @@ class ExactIndex(NeighborIndex):
         Q: Any,
         indices: NDArray[np.intp],
         distances: NDArray[np.float64],
+        beyond: NDArray[np.float64],
         n_neighbors: int,
         itself: NDArray[np.intp] | None = None,
     ) -> Neighbors:
         """Return the nearest by distance and then index, whoever was among the candidates.
 
-        Where the last that counts is as far as the last candidate, others may be as far
-        and have a smaller number: for those rows, all samples are looked at.
+        Where the last that counts is as far as those may be that are no candidates, one of them
+        may be as far and have a smaller number: for those rows, all samples are looked at.
         """
         found = Neighbors(*sorted_neighbors(indices, distances, n_neighbors))
         if indices.shape[1] == self.n_samples:
             return found
-        farthest = np.where(np.isinf(distances), -np.inf, distances).max(axis=1)
-        tied = np.flatnonzero(found.distances[:, -1] >= farthest)
+        tied = np.flatnonzero(found.distances[:, -1] >= beyond)
         step = max(1, _BLOCK_VALUES // self.n_samples)
         for start in range(0, len(tied), step):
             rows = tied[start : start + step]
@@ -279,48 +280,48 @@ class ExactIndex(NeighborIndex):
         """Return all samples that may be among the nearest, and their distances."""
         if self._centered is not None:
             near = candidates_by_products(Q - self._center, *self._centered, count)
-            rows = np.repeat(np.arange(len(near)), near.shape[1])
-            away = euclidean_pairs(Q, self.X, rows, near.ravel()).reshape(near.shape)
+            away = euclidean_lists(Q, self.X, near)
             away[:, 1:][near[:, 1:] == near[:, :-1]] = np.inf  # the last is repeated
             return near, away
         near = np.tile(np.arange(self.n_samples), (Q.shape[0], 1))
         if self._euclidean:
-            rows = np.repeat(np.arange(len(near)), near.shape[1])
-            return near, euclidean_pairs(Q, self.X, rows, near.ravel()).reshape(near.shape)
+            return near, euclidean_lists(Q, self.X, near)
         away = np.asarray(pairwise_distances(Q, self.X, metric=self.metric), dtype=np.float64)
         return near, away
 
     def _measured(
         self, Q: Any, count: int, needed: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Candidates with their distances, measured pair by pair if Euclidean.
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+        """Candidates, their distances (measured pair by pair if Euclidean), and a bound.
 
-        The `needed` nearest are among them, for certain.
+        All other samples are at least as far away as the bound; the `needed` nearest are among
+        the candidates but for ties.
         """
+        if self._tree is not None:
+            indices, beyond = self._tree.candidates(Q, count)
+            return indices, euclidean_lists(Q, self.X, indices), beyond
         moved = Q if self._center is None else Q - self._center
         if self._flat is None or Q.shape[0] <= _FEW_ROWS:
             return self._searched(Q, moved, count)
         indices, squares = self._flat.candidates(moved, count)
-        distances = self._distances(Q, indices)
+        distances = euclidean_lists(Q, self.X, indices)
+        beyond = distances.max(axis=1)
         farthest = np.partition(distances, needed - 1, axis=1)[:, needed - 1]
         doubtful = np.flatnonzero(~self._flat.certain(moved, farthest, squares))
         if doubtful.size:
             again = self._searched(Q[doubtful], moved[doubtful], count)
-            indices[doubtful], distances[doubtful] = again
-        return indices, distances
+            indices[doubtful], distances[doubtful], beyond[doubtful] = again
+        return indices, distances, beyond
 
     def _searched(
         self, Q: Any, moved: Any, count: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
         with config_context(working_memory=_WORKING_MB):
             distances, indices = self._search.kneighbors(moved, n_neighbors=count)
         if self._euclidean:
-            distances = self._distances(Q, indices)
-        return np.asarray(indices, dtype=np.intp), np.asarray(distances, dtype=np.float64)
-
-    def _distances(self, Q: Any, indices: NDArray[Any]) -> NDArray[np.float64]:
-        rows = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
-        return euclidean_pairs(Q, self.X, rows, indices.ravel()).reshape(indices.shape)
+            distances = euclidean_lists(Q, self.X, indices)
+        distances = np.asarray(distances, dtype=np.float64)
+        return np.asarray(indices, dtype=np.intp), distances, distances.max(axis=1)
 
 
 def nearest_euclidean(
@@ -342,8 +343,7 @@ def nearest_euclidean(
     Neighbors
         Nearest first, equal distances by index.
     """
-    rows = np.repeat(np.arange(len(candidates)), candidates.shape[1])
-    distances = euclidean_pairs(Q, X, rows, candidates.ravel()).reshape(candidates.shape)
+    distances = euclidean_lists(Q, X, candidates)
     repeated = candidates[:, 1:] == candidates[:, :-1]
     if repeated.any():
         distances[:, 1:][repeated] = np.inf
