@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manifoldknn.halves as halves_module
+import manifoldknn.selection as selection_module
 import manifoldknn.split_walk as split_module
 import manifoldknn.voters as voters_module
 import oracles
@@ -159,29 +160,9 @@ def test_threads_and_blocks_change_nothing(monkeypatch):
     assert (whole.voters == threads.voters).all()
     assert (whole.weights == threads.weights).all()
     monkeypatch.setattr(split_module, "_ROWS", 33)
-    monkeypatch.setattr(split_module, "_GROUPS", 3)
+    monkeypatch.setattr(selection_module, "_GROUPS", 3)
     parts = split_walk(W, labeled, 0.99, 9, tol=1e-3)
     np.testing.assert_allclose(parts.weights, whole.weights, rtol=1e-5)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    rows=st.integers(1, 8),
-    columns=st.integers(2, 90),
-    n_kept=st.integers(1, 10),
-    levels=st.integers(1, 1000),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_the_heaviest_are_those_that_sorting_finds(rows, columns, n_kept, levels, seed):
-    n_kept = min(n_kept, columns - 1)
-    rng = np.random.default_rng(seed)
-    weights = (rng.integers(0, levels + 1, (rows, columns)) / levels).astype(np.float32)
-    found = split_module._selected(weights, n_kept)
-    order = np.lexsort((np.broadcast_to(np.arange(columns), weights.shape), -weights), axis=1)
-    expected = np.take_along_axis(weights, order[:, :n_kept], axis=1)
-    np.testing.assert_allclose(found.absolute_weights(), expected, rtol=1e-6)
-    positive = expected > 0
-    assert (found.voters[positive] == order[:, :n_kept][positive]).all()
 
 
 def test_constrained_graph_is_what_these_tests_build():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,16 @@ class NearestLabeled:
     def absolute_weights(self, n_heaviest: int | None = None) -> NDArray[np.float64]:
         """Return w̄ itself, of some of the heaviest; weights below about 1e-308 become 0."""
         return np.exp(self.log_scale)[:, None] * self.weights[:, :n_heaviest]
+
+
+def stacked(parts: Iterable[NearestLabeled]) -> NearestLabeled:
+    """Return the rows of all parts, one below the other."""
+    found = list(parts)
+    return NearestLabeled(
+        np.concatenate([one.weights for one in found]),
+        np.concatenate([one.voters for one in found]),
+        np.concatenate([one.log_scale for one in found]),
+    )
 
 
 def heaviest_first(

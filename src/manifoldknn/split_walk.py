@@ -14,6 +14,7 @@ sum are made a few hundred at a time, and only the heaviest entries of each are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -24,18 +25,18 @@ from scipy import sparse
 
 from manifoldknn.csr import kept_entries, row_maxima
 from manifoldknn.halves import Halves, can_be_halved
-from manifoldknn.nearest import NearestLabeled, heaviest_first
+from manifoldknn.nearest import NearestLabeled, stacked
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.precision import single_precision_serves
 from manifoldknn.progress import countdown
-from manifoldknn.restriction import run_starts
-from manifoldknn.threads import in_threads
+from manifoldknn.selection import HeaviestOfRows
+from manifoldknn.threads import in_threads, single_threaded_products
 
 _SHARES = 3.0  # the tolerance is shared by what is left out of H, of the series, and of its end
 _COLUMNS = 256  # of H at a time
 _ENTRIES = 1 << 22  # but not more entries than this, here and in the rows of weights
-_ROWS = 512  # of weights at a time
-_GROUPS = 16  # of columns whose maxima tell where the heaviest begin
+_ROWS = 256  # of weights at a time
+_RUN = 4  # blocks that use the same memory: fresh memory costs as much as writing it twice
 
 
 def split_walk(
@@ -83,20 +84,17 @@ def split_walk(
     asked[labeled] = True
     if not asked[graph.group >= 0].all() or not can_be_halved(graph, alpha):
         return None
-    walk = _Split(graph, labeled, alpha, tol, n_jobs)
+    with single_threaded_products():  # small ones, and their threads would stay awake
+        walk = _Split(graph, labeled, alpha, tol, n_jobs)
     n, n_labeled = graph.n_samples, len(labeled)
     height = int(np.clip(_ENTRIES // n_labeled, 1, _ROWS))
-    pieces = [slice(start, start + height) for start in range(0, n, height)]
+    runs = _runs([slice(start, start + height) for start in range(0, n, height)])
 
-    def select(rows: slice) -> NearestLabeled:
-        return _selected(walk.weights(rows), n_kept)
+    def select(run: Sequence[slice]) -> NearestLabeled:
+        heaviest, weights = HeaviestOfRows(height, n_labeled, n_kept), walk.room(height)
+        return stacked(heaviest(walk.weights(rows, weights)) for rows in run)
 
-    found = list(countdown(in_threads(select, pieces, n_jobs), len(pieces), "blocks of rows"))
-    return NearestLabeled(
-        np.concatenate([one.weights for one in found]),
-        np.concatenate([one.voters for one in found]),
-        np.concatenate([one.log_scale for one in found]),
-    )
+    return stacked(countdown(in_threads(select, runs, n_jobs), len(runs), "blocks of rows"))
 
 
 class _Split:
@@ -140,17 +138,23 @@ class _Split:
         ratio = root[:, None] / root[lonely]
         self._lonely_weights = (x[:, n_groups + 2 :] * 0.5 * (ratio + 1 / ratio)).astype(single)
         self._local = _local_part(halves, root, mean, tol, n_jobs)
-        column = np.zeros(n, dtype=np.intp)
+        column = np.zeros(n, dtype=self._local.indices.dtype)
         column[labeled] = np.arange(len(labeled))
-        self._column = column[linked]
+        self._local.indices = column[linked][self._local.indices]
 
-    def weights(self, rows: slice) -> NDArray[np.float32]:
-        """Return the weights of all labelled samples for some rows."""
-        out = self._left[rows] @ self._right
-        local = self._local[rows]
-        at = np.repeat(np.arange(len(out)) * out.shape[1], np.diff(local.indptr))
-        at += self._column[local.indices]
-        out.ravel()[at] += local.data
+    def room(self, n_rows: int) -> NDArray[np.float32]:
+        """Return memory for the weights of some rows."""
+        return np.empty((n_rows, self._right.shape[1]), dtype=np.float32)
+
+    def weights(self, rows: slice, room: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the weights of all labelled samples for some rows, written over what was there."""
+        left = self._left[rows]
+        out = np.matmul(left, self._right, out=room[: len(left)])
+        starts = self._local.indptr[rows.start : rows.start + len(left) + 1]
+        entries = slice(starts[0], starts[-1])
+        at = np.repeat(np.arange(len(out)) * out.shape[1], np.diff(starts))
+        at += self._local.indices[entries]
+        out.ravel()[at] += self._local.data[entries]
         out[:, self._lonely] += self._lonely_weights[rows]
         return out
 
@@ -255,16 +259,33 @@ def _hits(halves: Halves, least: NDArray[np.float64], n_jobs: int | None) -> Any
     down = halves.down.astype(np.float32).tocsc()
     bar = np.maximum(least, np.finfo(np.float32).tiny).astype(np.float32)[:, None]
 
-    def solve(start: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]:
-        x = factor.solve_sorted(down[:, start : start + width].toarray(order="C"))
-        at = np.flatnonzero(x >= bar)
-        row, column = np.divmod(at, x.shape[1])
-        return row, column + start, x.ravel()[at]
+    def solve(starts: Sequence[int]) -> tuple[NDArray[Any], ...]:
+        room, above = np.empty((n, width), dtype=np.float32), np.empty((n, width), dtype=bool)
+        found = []
+        for start in starts:
+            x = room[:, : min(width, n_linked - start)]
+            x[:] = 0.0
+            ends = down.indptr[start : start + width + 1]
+            entries = slice(ends[0], ends[-1])
+            column = np.repeat(np.arange(x.shape[1]), np.diff(ends))
+            x[down.indices[entries], column] = down.data[entries]
+            factor.solve_sorted(x)
+            at = np.flatnonzero(np.greater_equal(x, bar, out=above[:, : x.shape[1]]))
+            row, column = np.divmod(at, x.shape[1])
+            found.append((row, column + start, x[row, column]))
+        return _concatenated(found)
 
-    row, column, value = (
-        np.concatenate(part) for part in zip(*in_threads(solve, range(0, n_linked, width), n_jobs))
-    )
+    runs = _runs(range(0, n_linked, width))
+    row, column, value = _concatenated(in_threads(solve, runs, n_jobs))
     return sparse.coo_array((value, (row, column)), shape=(n, n_linked)).tocsr()
+
+
+def _runs(items: Sequence[Any]) -> list[Sequence[Any]]:
+    return [items[start : start + _RUN] for start in range(0, len(items), _RUN)]
+
+
+def _concatenated(parts: Iterable[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    return tuple(map(np.concatenate, zip(*parts)))
 
 
 def _series(halves: Halves, scales: _Scales, hits: Any, least: float) -> Any:
@@ -301,32 +322,3 @@ def _products(a: Any, b: Any, n_jobs: int | None) -> Any:
     bounds = np.linspace(0, a.shape[0], 9).astype(int)
     parts = [a[start:stop] for start, stop in pairwise(bounds)]
     return sparse.vstack(list(in_threads(lambda part: part @ b, parts, n_jobs)), format="csr")
-
-
-def _selected(weights: NDArray[np.float32], n_kept: int) -> NearestLabeled:
-    """Return the heaviest entries of every row.
-
-    The n_kept-th largest of the maxima of disjoint groups of columns is no more than the
-    n_kept-th largest of all, and few entries lie between the two: finding it among maxima is
-    cheaper than among all.
-    """
-    n_rows, n_columns = weights.shape
-    n_maxima = n_columns // _GROUPS
-    candidates = weights
-    if n_maxima >= n_kept:
-        candidates = weights[:, :n_maxima].copy()
-        for start in range(n_maxima, _GROUPS * n_maxima, n_maxima):
-            np.maximum(candidates, weights[:, start : start + n_maxima], out=candidates)
-    place = candidates.shape[1] - n_kept
-    bar = np.partition(candidates, place, axis=1)[:, place]
-    bar = np.maximum(bar, np.finfo(np.float32).tiny)  # nobody who is not reached votes
-    at = np.flatnonzero(weights >= bar[:, None])
-    row, column = np.divmod(at, n_columns)
-    starts = run_starts(row)
-    counts = np.diff(np.append(starts, len(row)))
-    rank = np.arange(len(row)) - np.repeat(starts, counts)
-    shape = n_rows, max(n_kept, int(counts.max(initial=0)))
-    logs, voters = np.full(shape, -np.inf), np.zeros(shape, dtype=np.int32)
-    logs[row, rank] = np.log(weights.ravel()[at])
-    voters[row, rank] = column
-    return heaviest_first(logs, voters, n_kept)
