@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.nearest import NearestLabeled, heaviest_first
-from manifoldknn.restriction import run_starts
+from manifoldknn.nearest import NearestLabeled
 
 _GROUPS = 16  # of columns whose maxima tell where the heaviest begin
+_LAST = (1 << 32) - 1
 
 
 class HeaviestOfRows:
@@ -54,14 +54,19 @@ class HeaviestOfRows:
         bar = np.maximum(self._least_kept(weights), np.finfo(np.float32).tiny)
         at = np.flatnonzero(np.greater_equal(weights, bar[:, None], out=self._above[:n_rows]))
         row, column = np.divmod(at, n_columns)
-        starts = run_starts(row)
-        counts = np.diff(np.append(starts, len(row)))
-        rank = np.arange(len(row)) - np.repeat(starts, counts)
-        shape = n_rows, max(self._n_kept, int(counts.max(initial=0)))
-        logs, voters = np.full(shape, -np.inf), np.zeros(shape, dtype=np.int32)
-        logs[row, rank] = np.log(weights.ravel()[at])
-        voters[row, rank] = column
-        return heaviest_first(logs, voters, self._n_kept)
+        counts = np.bincount(row, minlength=n_rows)
+        width = max(self._n_kept, int(counts.max()))
+        # Positive numbers are ordered as their bits are. With those of a column behind them, one
+        # sort of integers puts the heaviest last, and of equal ones that of the first column.
+        keys = weights.ravel()[at].view(np.uint32).astype(np.uint64)
+        keys <<= 32
+        keys |= (_LAST - column).astype(np.uint64)
+        table = np.zeros((n_rows, width), dtype=np.uint64)
+        starts = np.cumsum(counts) - counts
+        at = np.arange(len(keys)) + np.repeat(np.arange(n_rows) * width - starts, counts)
+        table.ravel()[at] = keys
+        table.sort(axis=1)
+        return _unpacked(table[:, : -self._n_kept - 1 : -1])
 
     def _least_kept(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a number for every row that at least n_kept of its entries reach."""
@@ -72,3 +77,15 @@ class HeaviestOfRows:
         place = width - self._n_kept
         maxima.partition(place, axis=1)
         return maxima[:, place]
+
+
+def _unpacked(keys: NDArray[np.uint64]) -> NearestLabeled:
+    """Return weights and columns from their keys, heaviest first."""
+    weights = (keys >> 32).astype(np.uint32).view(np.float32).astype(np.float64)
+    voters = np.where(keys > 0, _LAST - (keys & _LAST).astype(np.int64), 0).astype(np.int32)
+    largest = weights[:, 0].copy()
+    reached = largest > 0
+    weights[reached] /= largest[reached, None]
+    log_scale = np.full(len(keys), -np.inf)
+    log_scale[reached] = np.log(largest[reached])
+    return NearestLabeled(weights, voters, log_scale)

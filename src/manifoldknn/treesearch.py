@@ -26,7 +26,7 @@ from scipy.spatial import cKDTree
 from manifoldknn.threads import single_threaded_products
 
 _LEAF = 32
-_TRIED_ROWS = 128
+_TRIED_ROWS = 64
 _TRIED_NEIGHBORS = 32
 _UNIT = 2.0**-53
 _TINY = 1e-150  # distances below it are lost, on the scale of the largest value
