@@ -82,7 +82,7 @@ def blobs(n=200):
 def test_a_fit_that_will_not_fit_is_refused_with_advice(monkeypatch, options, advice):
     X, y = blobs()
     monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
-    monkeypatch.setattr(memory, "effective_n_jobs", lambda n_jobs: 2 if n_jobs == -1 else n_jobs)
+    monkeypatch.setattr(memory, "thread_count", lambda n_jobs: n_jobs or 2)
     monkeypatch.setattr("manifoldknn.steps.open_index", lambda *_, **__: pytest.fail("late"))
     clf = ManifoldKNNClassifier(**options)
     with pytest.raises(MemoryError, match=rf"needs about .* GB and 0\.0 GB are free: .*{advice}"):
@@ -93,7 +93,7 @@ def test_a_fit_that_will_not_fit_is_refused_with_advice(monkeypatch, options, ad
 def test_no_advice_that_would_not_help(monkeypatch):
     X, y = blobs()
     monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
-    monkeypatch.setattr(memory, "effective_n_jobs", lambda _: 1)
+    monkeypatch.setattr(memory, "thread_count", lambda _: 1)
     with pytest.raises(MemoryError, match=r"predict the others\.$"):
         ManifoldKNNClassifier().fit(X.astype(np.float32), y)
 

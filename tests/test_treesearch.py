@@ -11,10 +11,9 @@ from manifoldknn.neighbors import ExactIndex
 from manifoldknn.treesearch import TreeSearch
 
 
-@pytest.mark.parametrize("n_jobs", [None, 1, 2])
-def test_finds_the_nearest(n_jobs):
+def test_finds_the_nearest():
     X = np.random.default_rng(0).normal(size=(200, 5))
-    indices, beyond = TreeSearch(X, n_jobs=n_jobs).candidates(X, 7)
+    indices, beyond = TreeSearch(X).candidates(X, 7)
     assert (indices[:, 0] == np.arange(200)).all()
     assert (indices[:, 1:] == oracles.nearest(X, 6)).all()
     last = np.linalg.norm(X - X[indices[:, -1]], axis=1)
@@ -40,7 +39,7 @@ def test_whoever_is_missing_is_at_least_as_far_as_said(n, d, count, size, close,
     if dtype == np.float32:
         size = np.clip(size, 1e-30, 1e30)
     X, Q = (size * X).astype(dtype), (size * (X[:9] + rng.normal(size=(9, d)))).astype(dtype)
-    search = TreeSearch(X, n_jobs=1)
+    search = TreeSearch(X)
     for rows in (X, Q):
         found, beyond = search.candidates(rows, count)
         with np.errstate(under="ignore"):
@@ -69,18 +68,20 @@ def test_equal_rows_and_constant_columns():
 
 def test_a_slow_search_loses_and_a_quick_one_wins():
     X = np.random.default_rng(0).normal(size=(500, 3))
-    tree = TreeSearch(X, n_jobs=1)
-    assert tree.is_quicker(X, lambda *_: time.sleep(0.2))
-    assert not tree.is_quicker(X, lambda *_: None)
+    tree = TreeSearch(X)
+    assert tree.is_quicker(X, lambda *_: time.sleep(0.2), 1)
+    assert not tree.is_quicker(X, lambda *_: None, 1)
 
 
+@pytest.mark.parametrize("n_jobs", [None, 1, 2])
 @pytest.mark.parametrize("wins", [True, False])
-def test_whichever_wins_the_answer_is_the_same(monkeypatch, wins):
+def test_whichever_wins_the_answer_is_the_same(monkeypatch, wins, n_jobs):
     """Also with ties: integers on a grid."""
+    monkeypatch.setattr(neighbors_module, "_TREE_ROWS", 70)
     monkeypatch.setattr(neighbors_module, "_PARALLEL_ROWS", 100)
     X = np.random.default_rng(1).integers(0, 4, size=(300, 9)).astype(float)
     monkeypatch.setattr(TreeSearch, "is_quicker", lambda *_: wins)
-    index = ExactIndex(X)
+    index = ExactIndex(X, n_jobs=n_jobs)
     assert (index._flat is None) == wins
     assert (index._tree is not None) == wins
     assert (index.among_samples(8).indices == oracles.nearest(X, 8)).all()

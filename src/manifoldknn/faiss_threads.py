@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from joblib import effective_n_jobs
+from manifoldknn.threads import thread_count
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def faiss_threads(n_jobs: int | None) -> Iterator[Any]:
         import faiss
 
     before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(effective_n_jobs(-1 if n_jobs is None else n_jobs))
+    faiss.omp_set_num_threads(thread_count(n_jobs))
     try:
         yield faiss
     finally:

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from joblib import effective_n_jobs
-
+from manifoldknn.threads import thread_count
 from manifoldknn.voters import block_width, kept_per_row
 
 __all__ = ["available_memory", "check_memory", "estimate_memory"]
@@ -70,7 +69,7 @@ def estimate_memory(
     if graph == "full":
         walk = _DENSE_COPIES * n * n * 8 + n * n_labeled * 24
     else:
-        threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
+        threads = thread_count(n_jobs)
         columns = min(n_labeled, block_width(max(1, int(n_samples)))) * threads
         walk = n * (2 * graph_neighbors * _PER_EDGE + columns * _PER_WALK_COLUMN)
     lists = n * candidates * _PER_CANDIDATE
@@ -134,7 +133,7 @@ def check_memory(X: Any, n_labeled: int, **settings: Any) -> None:
     else:
         if itemsize != 4:
             advice += ", or pass X as float32"
-        if effective_n_jobs(-1 if settings.get("n_jobs") is None else settings["n_jobs"]) > 1:
+        if thread_count(settings.get("n_jobs")) > 1:
             advice += ", or set n_jobs=1"
     raise MemoryError(
         f"Fitting {n} rows needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: "

@@ -24,6 +24,7 @@ from manifoldknn.distances import EUCLIDEAN, euclidean_lists
 from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.flat import FlatSearch
 from manifoldknn.products import SPARE, candidates_by_products, squared_norms
+from manifoldknn.threads import in_threads, thread_count
 from manifoldknn.treesearch import TreeSearch
 
 _MANHATTAN = frozenset({"manhattan", "l1", "cityblock"})
@@ -32,6 +33,7 @@ _SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
 METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
 _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
 _TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
+_TREE_ROWS = 1024  # searched, measured and sorted in one thread
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _WORKING_MB = 64  # for blocks of distances in scikit-learn
 _BLOCK_VALUES = 1 << 22
@@ -203,8 +205,8 @@ class ExactIndex(NeighborIndex):
         self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and has_faiss() else None
         self._tree: TreeSearch | None = None
         if self._flat is not None and X.shape[1] <= _TREE_TRIED_DIMENSIONS:
-            tree_search = TreeSearch(X, n_jobs=n_jobs)
-            if tree_search.is_quicker(X, self._flat.candidates):
+            tree_search = TreeSearch(X)
+            if tree_search.is_quicker(X, self._flat.candidates, thread_count(n_jobs)):
                 self._tree, self._flat = tree_search, None
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
@@ -220,12 +222,7 @@ class ExactIndex(NeighborIndex):
         Neighbors
             A sample is never its own neighbour; its duplicates may be.
         """
-        n = self.n_samples
-        candidates = min(n_neighbors + 1 + SPARE, n)
-        indices, distances, beyond = self._measured(self.X, candidates, n_neighbors + 1)
-        itself = np.arange(n)
-        distances[indices == itself[:, None]] = np.inf
-        return self._settled(self.X, indices, distances, beyond, n_neighbors, itself)
+        return self._nearest(self.X, n_neighbors, np.arange(self.n_samples))
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         """Return the nearest samples of new rows.
@@ -246,8 +243,30 @@ class ExactIndex(NeighborIndex):
             assert self._center is not None
             found = candidates_by_products(Q - self._center, *self._centered, n_neighbors)
             return nearest_euclidean(Q, self.X, found, n_neighbors)
-        candidates = min(n_neighbors + SPARE, self.n_samples)
-        return self._settled(Q, *self._measured(Q, candidates, n_neighbors), n_neighbors)
+        return self._nearest(Q, n_neighbors, None)
+
+    def _nearest(self, Q: Any, n_neighbors: int, itself: NDArray[np.intp] | None) -> Neighbors:
+        """Return the nearest samples of rows, other than the row itself if that is a sample."""
+        if self._tree is None:
+            return self._nearest_of(Q, n_neighbors, itself)
+
+        def nearest(part: slice) -> Neighbors:
+            return self._nearest_of(Q[part], n_neighbors, None if itself is None else itself[part])
+
+        parts = [slice(start, start + _TREE_ROWS) for start in range(0, Q.shape[0], _TREE_ROWS)]
+        found = list(in_threads(nearest, parts, self.n_jobs))
+        return Neighbors(
+            np.concatenate([one.indices for one in found]),
+            np.concatenate([one.distances for one in found]),
+        )
+
+    def _nearest_of(self, Q: Any, n_neighbors: int, itself: NDArray[np.intp] | None) -> Neighbors:
+        needed = n_neighbors + (itself is not None)
+        count = min(needed + SPARE, self.n_samples)
+        indices, distances, beyond = self._measured(Q, count, needed)
+        if itself is not None:
+            distances[indices == itself[:, None]] = np.inf
+        return self._settled(Q, indices, distances, beyond, n_neighbors, itself)
 
     def _settled(
         self,
@@ -256,7 +275,7 @@ class ExactIndex(NeighborIndex):
         distances: NDArray[np.float64],
         beyond: NDArray[np.float64],
         n_neighbors: int,
-        itself: NDArray[np.intp] | None = None,
+        itself: NDArray[np.intp] | None,
     ) -> Neighbors:
         """Return the nearest by distance and then index, whoever was among the candidates.
 

@@ -1,4 +1,9 @@
-"""The heaviest entries of every row of a dense matrix, block by block in the same memory."""
+"""The heaviest entries of the rows of a matrix, as integers that sort by themselves.
+
+Positive numbers in single precision are ordered as their bits are. A key is those bits and, behind
+them, the number of a column counted from the end: larger keys belong to heavier entries, and of
+equally heavy ones to that of the first column. 0 is nobody's key.
+"""
 
 from __future__ import annotations
 
@@ -11,76 +16,49 @@ _GROUPS = 16  # of columns whose maxima tell where the heaviest begin
 _LAST = (1 << 32) - 1
 
 
-class HeaviestOfRows:
-    """Selects the heaviest entries of rows; a block of them at a time.
+def heaviest_keys(
+    weights: NDArray[np.float32], numbers: NDArray[np.intp], n_kept: int
+) -> NDArray[np.uint64]:
+    """Return the keys of the heaviest entries of every row, heaviest first.
 
     Parameters
     ----------
-    n_rows : int
-        Rows of the largest block.
-    n_columns : int
-        Columns of every block.
+    weights : ndarray of shape (n_rows, n_columns)
+        A contiguous matrix; entries that are not positive count as absent.
+    numbers : ndarray of shape (n_columns,)
+        Numbers of the columns, ascending, below 2³².
     n_kept : int
-        Entries kept of every row, at most `n_columns`.
+        How many to keep per row.
 
-    Notes
-    -----
-    The n_kept-th largest of the maxima of disjoint groups of columns is no more than the
-    n_kept-th largest of all, and few entries lie between the two: finding it among maxima is
-    cheaper than among all.
+    Returns
+    -------
+    ndarray of shape (n_rows, n_kept)
+        Keys, 0 where a row has no more.
     """
-
-    def __init__(self, n_rows: int, n_columns: int, n_kept: int) -> None:
-        self._n_kept = n_kept
-        width = n_columns // _GROUPS
-        self._width = width if width >= n_kept else n_columns
-        self._maxima = np.empty((n_rows, self._width), dtype=np.float32)
-        self._above = np.empty((n_rows, n_columns), dtype=bool)
-
-    def __call__(self, weights: NDArray[np.float32]) -> NearestLabeled:
-        """Return the heaviest entries of every row.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows, n_columns)
-            Weights; those that are not positive count as absent.
-
-        Returns
-        -------
-        NearestLabeled
-            Weights and columns, heaviest first.
-        """
-        n_rows, n_columns = weights.shape
-        bar = np.maximum(self._least_kept(weights), np.finfo(np.float32).tiny)
-        at = np.flatnonzero(np.greater_equal(weights, bar[:, None], out=self._above[:n_rows]))
-        row, column = np.divmod(at, n_columns)
-        counts = np.bincount(row, minlength=n_rows)
-        width = max(self._n_kept, int(counts.max()))
-        # Positive numbers are ordered as their bits are. With those of a column behind them, one
-        # sort of integers puts the heaviest last, and of equal ones that of the first column.
-        keys = weights.ravel()[at].view(np.uint32).astype(np.uint64)
-        keys <<= 32
-        keys |= (_LAST - column).astype(np.uint64)
-        table = np.zeros((n_rows, width), dtype=np.uint64)
-        starts = np.cumsum(counts) - counts
-        at = np.arange(len(keys)) + np.repeat(np.arange(n_rows) * width - starts, counts)
-        table.ravel()[at] = keys
-        table.sort(axis=1)
-        return _unpacked(table[:, : -self._n_kept - 1 : -1])
-
-    def _least_kept(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return a number for every row that at least n_kept of its entries reach."""
-        width, maxima = self._width, self._maxima[: len(weights)]
-        maxima[:] = weights[:, :width]
-        for start in range(width, weights.shape[1] - width + 1, width):
-            np.maximum(maxima, weights[:, start : start + width], out=maxima)
-        place = width - self._n_kept
-        maxima.partition(place, axis=1)
-        return maxima[:, place]
+    n_rows = len(weights)
+    bar = np.maximum(_least_kept(weights, n_kept), np.finfo(np.float32).tiny)
+    above = weights >= bar[:, None]
+    counts = np.count_nonzero(above, axis=1)
+    at = np.flatnonzero(above)
+    row = np.repeat(np.arange(n_rows), counts)
+    keys = weights.ravel()[at].view(np.uint32).astype(np.uint64)
+    keys <<= 32
+    keys |= (_LAST - numbers[at - row * weights.shape[1]]).astype(np.uint64)
+    table = np.zeros((n_rows, max(n_kept, int(counts.max(initial=0)))), dtype=np.uint64)
+    rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    table[row, rank] = keys
+    return _largest_first(table, n_kept)
 
 
-def _unpacked(keys: NDArray[np.uint64]) -> NearestLabeled:
-    """Return weights and columns from their keys, heaviest first."""
+def merged_keys(
+    one: NDArray[np.uint64], other: NDArray[np.uint64], n_kept: int
+) -> NDArray[np.uint64]:
+    """Return the heaviest of two sets of keys for the same rows, heaviest first."""
+    return _largest_first(np.hstack([one, other]), n_kept)
+
+
+def unpacked(keys: NDArray[np.uint64]) -> NearestLabeled:
+    """Return weights and columns from their keys."""
     weights = (keys >> 32).astype(np.uint32).view(np.float32).astype(np.float64)
     voters = np.where(keys > 0, _LAST - (keys & _LAST).astype(np.int64), 0).astype(np.int32)
     largest = weights[:, 0].copy()
@@ -89,3 +67,30 @@ def _unpacked(keys: NDArray[np.uint64]) -> NearestLabeled:
     log_scale = np.full(len(keys), -np.inf)
     log_scale[reached] = np.log(largest[reached])
     return NearestLabeled(weights, voters, log_scale)
+
+
+def _least_kept(weights: NDArray[np.float32], n_kept: int) -> NDArray[np.float32]:
+    """Return a number for every row that at least n_kept of its entries reach, 0 if it has fewer.
+
+    The n_kept-th largest of the maxima of disjoint groups of columns is no more than the
+    n_kept-th largest of all, and few entries lie between the two: finding it among maxima is
+    cheaper than among all.
+    """
+    n_rows, n_columns = weights.shape
+    if n_columns <= n_kept:
+        return np.zeros(n_rows, dtype=np.float32)
+    n_maxima = max(n_columns // _GROUPS, min(n_columns, 2 * n_kept))
+    maxima = weights[:, :n_maxima].copy()
+    for start in range(n_maxima, n_columns, n_maxima):
+        stop = min(start + n_maxima, n_columns)
+        part = maxima[:, : stop - start]
+        np.maximum(part, weights[:, start:stop], out=part)
+    place = n_maxima - n_kept
+    maxima.partition(place, axis=1)
+    return maxima[:, place]
+
+
+def _largest_first(keys: NDArray[np.uint64], n_kept: int) -> NDArray[np.uint64]:
+    """Sort every row, in place, and return its largest keys."""
+    keys.sort(axis=1)
+    return keys[:, : -n_kept - 1 : -1]

@@ -85,9 +85,9 @@ class SortedFactor:
         other = copy(self)
         other._diagonal = self._diagonal.astype(dtype)
         other._stem_inverse = self._stem_inverse.astype(dtype)
-        other._to_stem = self._to_stem.astype(dtype)
-        other._forward = [(rows, block.astype(dtype)) for rows, block in self._forward]
-        other._backward = [(rows, block.astype(dtype)) for rows, block in self._backward]
+        other._to_stem = _converted(self._to_stem, dtype)
+        other._forward = [(rows, _converted(block, dtype)) for rows, block in self._forward]
+        other._backward = [(rows, _converted(block, dtype)) for rows, block in self._backward]
         return other
 
     def unit_columns(self, columns: NDArray[np.intp]) -> NDArray[Any]:
@@ -114,6 +114,13 @@ class SortedFactor:
         for rows, block in self._backward:
             x[rows] -= block @ x
         return x
+
+
+def _converted(matrix: Any, dtype: np.dtype[Any]) -> Any:
+    """Return what ``matrix.astype(dtype)`` does, without its checks: there are many and small."""
+    other = copy(matrix)
+    other.data = matrix.data.astype(dtype)
+    return other
 
 
 def _heights(lower: Any) -> NDArray[np.intp]:

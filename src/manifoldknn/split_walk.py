@@ -29,13 +29,13 @@ from manifoldknn.nearest import NearestLabeled, stacked
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.precision import single_precision_serves
 from manifoldknn.progress import countdown
-from manifoldknn.selection import HeaviestOfRows
+from manifoldknn.split_weights import SplitWeights
 from manifoldknn.threads import in_threads, single_threaded_products
 
 _SHARES = 3.0  # the tolerance is shared by what is left out of H, of the series, and of its end
 _COLUMNS = 256  # of H at a time
 _ENTRIES = 1 << 22  # but not more entries than this, here and in the rows of weights
-_ROWS = 256  # of weights at a time
+_ROWS = 2048  # of weights at a time
 _RUN = 4  # blocks that use the same memory: fresh memory costs as much as writing it twice
 
 
@@ -75,8 +75,9 @@ def split_walk(
 
     Notes
     -----
-    Costs O(n·l·C) multiplications in matrix products and O(n·l) comparisons; everything else is
-    sparse. Memory is O(n·(n_kept + C)) and a block.
+    Costs O(n·l) multiplications and O(n·l/C) comparisons where rows need the labels of one class
+    only, C times that where they need all; everything else is sparse. Memory is O(n·(n_kept + C))
+    and a block.
     """
     if not single_precision_serves(graph.log_degrees, tol):
         return None
@@ -85,78 +86,72 @@ def split_walk(
     if not asked[graph.group >= 0].all() or not can_be_halved(graph, alpha):
         return None
     with single_threaded_products():  # small ones, and their threads would stay awake
-        walk = _Split(graph, labeled, alpha, tol, n_jobs)
-    n, n_labeled = graph.n_samples, len(labeled)
-    height = int(np.clip(_ENTRIES // n_labeled, 1, _ROWS))
-    runs = _runs([slice(start, start + height) for start in range(0, n, height)])
+        weights = _weights(graph, labeled, alpha, tol, n_jobs)
+    height = int(np.clip(_ENTRIES // weights.largest_class, 1, _ROWS))
+    blocks = [slice(start, start + height) for start in range(0, graph.n_samples, height)]
 
-    def select(run: Sequence[slice]) -> NearestLabeled:
-        heaviest, weights = HeaviestOfRows(height, n_labeled, n_kept), walk.room(height)
-        return stacked(heaviest(walk.weights(rows, weights)) for rows in run)
+    def select(rows: slice) -> NearestLabeled:
+        return weights.heaviest(rows, n_kept)
 
-    return stacked(countdown(in_threads(select, runs, n_jobs), len(runs), "blocks of rows"))
+    return stacked(countdown(in_threads(select, blocks, n_jobs), len(blocks), "blocks of rows"))
 
 
-class _Split:
-    """Weights of equation 4, in single precision."""
-
-    def __init__(
-        self,
-        graph: NormalizedGraph,
-        labeled: NDArray[np.intp],
-        alpha: float,
-        tol: float,
-        n_jobs: int | None,
-    ) -> None:
-        n = graph.n_samples
-        half = 0.5 * graph.log_degrees
-        root = np.exp(half - 0.5 * (half.max() + half.min()))
-        halves = Halves(graph, alpha)
-        linked = halves.linked
-        group = np.unique(graph.group[linked], return_inverse=True)[1]
-        n_groups = int(group.max()) + 1
-        lonely = labeled[graph.group[labeled] < 0]
-        # Columns: Q; sources for the sums of both terms of equation 4; labels without must-links.
-        rhs = np.zeros((n, n_groups + 2 + len(lonely)))
-        rhs[linked, group] = np.exp(-half[linked])
-        rhs[labeled, n_groups] = root[labeled]
-        rhs[labeled, n_groups + 1] = 1 / root[labeled]
-        rhs[lonely, n_groups + 2 + np.arange(len(lonely))] = 1.0
-        q, sources = rhs[:, :n_groups], rhs[:, n_groups : n_groups + 2]
-        x = halves.solve(rhs)
-        R = x[:, :n_groups]
-        inner = np.eye(n_groups) - alpha * (q.T @ R)
-        smooth = alpha * np.linalg.solve(inner.T, R.T).T
-        sums = x[:, n_groups : n_groups + 2] + smooth @ (R.T @ sources)
-        mean = 0.5 * (sums[:, 0] / root + sums[:, 1] * root) / len(labeled)
-        single = np.float32
-        self._left = np.hstack([smooth * (0.5 * root)[:, None], smooth * (0.5 / root)[:, None]])
-        self._left = self._left.astype(single)
-        right = [R[labeled] / root[labeled, None], R[labeled] * root[labeled, None]]
-        self._right = np.ascontiguousarray(np.hstack(right).T.astype(single))
-        self._lonely = np.flatnonzero(graph.group[labeled] < 0)
+def _weights(
+    graph: NormalizedGraph,
+    labeled: NDArray[np.intp],
+    alpha: float,
+    tol: float,
+    n_jobs: int | None,
+) -> SplitWeights:
+    """Return the weights of equation 4, in single precision."""
+    n = graph.n_samples
+    half = 0.5 * graph.log_degrees
+    root = np.exp(half - 0.5 * (half.max() + half.min()))
+    halves = Halves(graph, alpha)
+    linked = halves.linked
+    group = np.unique(graph.group[linked], return_inverse=True)[1]
+    n_groups = int(group.max()) + 1
+    lonely = labeled[graph.group[labeled] < 0]
+    # Columns: Q; sources for the sums of both terms of equation 4; labels without must-links.
+    rhs = np.zeros((n, n_groups + 2 + len(lonely)))
+    rhs[linked, group] = np.exp(-half[linked])
+    rhs[labeled, n_groups] = root[labeled]
+    rhs[labeled, n_groups + 1] = 1 / root[labeled]
+    rhs[lonely, n_groups + 2 + np.arange(len(lonely))] = 1.0
+    q, sources = rhs[:, :n_groups], rhs[:, n_groups : n_groups + 2]
+    x = halves.solve(rhs)
+    R = x[:, :n_groups]
+    inner = np.eye(n_groups) - alpha * (q.T @ R)
+    smooth = alpha * np.linalg.solve(inner.T, R.T).T
+    sums = x[:, n_groups : n_groups + 2] + smooth @ (R.T @ sources)
+    mean = 0.5 * (sums[:, 0] / root + sums[:, 1] * root) / len(labeled)
+    left = [smooth * (0.5 * root)[:, None], smooth * (0.5 / root)[:, None]]
+    right = [R[labeled] / root[labeled, None], R[labeled] * root[labeled, None]]
+    local = _local_part(halves, root, mean, tol, n_jobs)
+    column = np.zeros(n, dtype=local.indices.dtype)
+    column[labeled] = np.arange(len(labeled))
+    local = sparse.csr_array(
+        (local.data, column[linked][local.indices], local.indptr), shape=(n, len(labeled))
+    )
+    kind = np.full(n, n_groups)  # labels without must-links are a class of their own
+    kind[linked] = group
+    if len(lonely):
         ratio = root[:, None] / root[lonely]
-        self._lonely_weights = (x[:, n_groups + 2 :] * 0.5 * (ratio + 1 / ratio)).astype(single)
-        self._local = _local_part(halves, root, mean, tol, n_jobs)
-        column = np.zeros(n, dtype=self._local.indices.dtype)
-        column[labeled] = np.arange(len(labeled))
-        self._local.indices = column[linked][self._local.indices]
+        alone = x[:, n_groups + 2 :] * 0.5 * (ratio + 1 / ratio)
+        local = local + _columns(alone.astype(np.float32), column[lonely], local.shape)
+    return SplitWeights(
+        local,
+        np.hstack(left).astype(np.float32),
+        np.hstack(right).T.astype(np.float32),
+        kind[labeled],
+    )
 
-    def room(self, n_rows: int) -> NDArray[np.float32]:
-        """Return memory for the weights of some rows."""
-        return np.empty((n_rows, self._right.shape[1]), dtype=np.float32)
 
-    def weights(self, rows: slice, room: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the weights of all labelled samples for some rows, written over what was there."""
-        left = self._left[rows]
-        out = np.matmul(left, self._right, out=room[: len(left)])
-        starts = self._local.indptr[rows.start : rows.start + len(left) + 1]
-        entries = slice(starts[0], starts[-1])
-        at = np.repeat(np.arange(len(out)) * out.shape[1], np.diff(starts))
-        at += self._local.indices[entries]
-        out.ravel()[at] += self._local.data[entries]
-        out[:, self._lonely] += self._lonely_weights[rows]
-        return out
+def _columns(values: NDArray[np.float32], columns: NDArray[Any], shape: tuple[int, int]) -> Any:
+    """Return a CSR matrix that holds some whole columns."""
+    n, width = values.shape
+    starts = np.arange(n + 1) * width
+    return sparse.csr_array((values.ravel(), np.tile(columns, n), starts), shape=shape)
 
 
 @dataclass(frozen=True)

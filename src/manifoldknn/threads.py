@@ -31,6 +31,11 @@ def _libraries(_n_modules: int) -> Any:
     return ThreadpoolController()
 
 
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads `n_jobs` means: as in scikit-learn, but None means all cores."""
+    return int(effective_n_jobs(-1 if n_jobs is None else n_jobs))
+
+
 def in_threads(
     work: Callable[[Any], Any], items: Iterable[Any], n_jobs: int | None
 ) -> Iterator[Any]:
@@ -57,9 +62,7 @@ def in_threads(
     [1, 2, 3]
     """
     items = list(items)
-    threads = 1
-    if len(items) > 1:
-        threads = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(items))
+    threads = min(thread_count(n_jobs), len(items)) if len(items) > 1 else 1
     if threads == 1:
         yield from map(work, items)
         return

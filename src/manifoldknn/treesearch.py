@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
@@ -39,15 +38,13 @@ class TreeSearch:
     ----------
     X : ndarray of shape (n_samples, n_features)
         The samples.
-    n_jobs : int, optional
-        Threads; all cores by default.
 
     Notes
     -----
     Holds two copies of the samples in double precision.
     """
 
-    def __init__(self, X: NDArray[Any], *, n_jobs: int | None = None) -> None:
+    def __init__(self, X: NDArray[Any]) -> None:
         # On a scale where squares neither over- nor underflow.
         self._scale = float(np.abs(X).max()) or 1.0
         scaled = X / np.float64(self._scale)
@@ -59,12 +56,6 @@ class TreeSearch:
             turned = scaled @ self._axes
         # Cuts in the middle, not at the median: boxes stay closer to cubes.
         self._tree = cKDTree(turned, leafsize=_LEAF, balanced_tree=False)
-        self._n_jobs = n_jobs
-
-    @property
-    def n_threads(self) -> int:
-        """Threads of a search."""
-        return int(effective_n_jobs(-1 if self._n_jobs is None else self._n_jobs))
 
     def candidates(
         self, Q: NDArray[Any], count: int
@@ -86,7 +77,7 @@ class TreeSearch:
             All other samples are at least so far away.
         """
         turned = self._turned(Q)
-        distances, indices = self._tree.query(turned, count, workers=self.n_threads)
+        distances, indices = self._tree.query(turned, count)
         last = distances[:, -1]
         norms = np.sqrt(np.einsum("ij,ij->i", turned, turned))
         width = Q.shape[1]
@@ -95,7 +86,9 @@ class TreeSearch:
         wrong = 8 * (width + 8) * np.sqrt(width) * _UNIT * reach + _TINY
         return indices.astype(np.intp), (last - wrong) * self._scale
 
-    def is_quicker(self, X: NDArray[Any], other: Callable[[NDArray[Any], int], Any]) -> bool:
+    def is_quicker(
+        self, X: NDArray[Any], other: Callable[[NDArray[Any], int], Any], n_threads: int
+    ) -> bool:
         """Tell whether this search is quicker than another, by trying both on some rows.
 
         Parameters
@@ -103,7 +96,9 @@ class TreeSearch:
         X : ndarray of shape (n_samples, n_features)
             The samples.
         other : callable
-            ``other(rows, n_neighbors)`` searches otherwise, with as many threads.
+            ``other(rows, n_neighbors)`` searches otherwise, in all threads.
+        n_threads : int
+            Threads among which rows will be shared out.
 
         Returns
         -------
@@ -118,7 +113,7 @@ class TreeSearch:
         other(rows, count)
         middle = time.perf_counter()
         self._tree.query(turned, count)
-        return time.perf_counter() - middle < self.n_threads * (middle - begin)
+        return time.perf_counter() - middle < n_threads * (middle - begin)
 
     def _turned(self, Q: NDArray[Any]) -> NDArray[np.float64]:
         with single_threaded_products():

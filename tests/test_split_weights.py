@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import manifoldknn.split_weights as module
+from manifoldknn.split_weights import SplitWeights
+from test_selection import by_sorting
+
+
+def parts(rng, n, n_labeled, n_classes, rank, *, alike=1.0, share=0.1, empty=0):
+    """A sparse part, thin matrices and classes, whose columns are more or less `alike`."""
+    group = rng.integers(0, n_classes, n_labeled)
+    group = np.unique(group, return_inverse=True)[1]
+    left = rng.random((n, rank)).astype(np.float32) ** 4
+    of_class = rng.random((rank, n_classes)) ** 4
+    right = of_class[:, group] * (alike + (1 - alike) * rng.random((rank, n_labeled)))
+    local = sparse.random_array((n, n_labeled), density=share, rng=rng, dtype=np.float32)
+    local = sparse.csr_array(local)
+    left[:empty] = 0
+    local.data[: local.indptr[empty]] = 0
+    local.eliminate_zeros()
+    return local, left, right.astype(np.float32), group
+
+
+def check(local, left, right, group, n_kept, rows):
+    found = SplitWeights(local, left, right, group).heaviest(rows, n_kept)
+    weights = (left @ right + local.toarray())[rows]
+    expected, _ = by_sorting(weights, n_kept)
+    np.testing.assert_allclose(found.absolute_weights(), expected, rtol=1e-5)
+    own = np.take_along_axis(weights, found.voters.astype(np.intp), axis=1)
+    there = found.weights > 0
+    np.testing.assert_allclose(found.absolute_weights()[there], own[there], rtol=1e-5)
+    for row, count in zip(found.voters, there.sum(axis=1)):
+        assert len(set(row[:count].tolist())) == count
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    n=st.integers(1, 30),
+    n_labeled=st.integers(1, 60),
+    n_classes=st.integers(1, 6),
+    rank=st.integers(1, 5),
+    n_kept=st.integers(1, 60),
+    alike=st.sampled_from([0.0, 0.9, 1.0]),
+    share=st.sampled_from([0.0, 0.1, 1.0]),
+    empty=st.integers(0, 3),
+    start=st.integers(0, 5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_equals_the_dense_sum(
+    n, n_labeled, n_classes, rank, n_kept, alike, share, empty, start, seed
+):
+    rng = np.random.default_rng(seed)
+    made = parts(rng, n, n_labeled, n_classes, rank, alike=alike, share=share, empty=min(empty, n))
+    check(*made, min(n_kept, n_labeled), slice(min(start, n - 1), n))
+
+
+def test_rows_that_nothing_reaches():
+    made = parts(np.random.default_rng(0), 12, 20, 3, 2, empty=4)
+    found = check(*made, 5, slice(0, 12))
+    assert np.isneginf(found.log_scale[:4]).all()
+    assert np.isfinite(found.log_scale[4:]).all()
+
+
+def test_equal_weights_go_to_the_first_labels():
+    """Also across classes, whose columns are kept apart inside."""
+    group = np.array([1, 0, 1, 0, 1, 0])
+    left, right = np.ones((4, 1), dtype=np.float32), np.ones((1, 6), dtype=np.float32)
+    found = SplitWeights(sparse.csr_array((4, 6), dtype=np.float32), left, right, group)
+    assert (found.heaviest(slice(0, 4), 4).voters == np.arange(4)).all()
+
+
+def test_most_rows_look_into_one_class(monkeypatch):
+    """What the bounds are for: the product of all rows and columns is not made."""
+    rng = np.random.default_rng(1)
+    n, n_classes = 300, 10
+    group = np.repeat(np.arange(n_classes), 50)
+    of_row = rng.integers(0, n_classes, n)
+    left = (np.eye(n_classes)[of_row] + 0.01).astype(np.float32)
+    right = (np.eye(n_classes)[:, group] + 0.01 * rng.random((n_classes, 500))).astype(np.float32)
+    local = sparse.csr_array(
+        (0.5 * rng.random(n).astype(np.float32), 50 * of_row + 7, np.arange(n + 1)), shape=(n, 500)
+    )
+    looked = []
+
+    def counted(weights, *rest):
+        looked.append(weights.size)
+        return usual(weights, *rest)
+
+    usual = module.heaviest_keys
+    monkeypatch.setattr(module, "heaviest_keys", counted)
+    check(local, left, right, group, 20, slice(0, n))
+    assert sum(looked) == n * 50
+
+
+@pytest.mark.parametrize("n_classes", [300, 70_000])
+def test_very_many_classes(n_classes):
+    rng = np.random.default_rng(2)
+    n_labeled = n_classes + 50
+    group = np.append(np.arange(n_classes), rng.integers(0, n_classes, 50))
+    left = rng.random((5, 1)).astype(np.float32)
+    right = rng.random((1, n_labeled)).astype(np.float32)
+    local = sparse.csr_array((5, n_labeled), dtype=np.float32)
+    check(local, left, right, group, 3, slice(0, 5))
