@@ -15,6 +15,7 @@ GRAPH_LEARNING = ("gl-poisson", "gl-laplace")
 ALL = ("ours", "sklearn", *GRAPH_LEARNING)
 MNIST = {"divide_by": 255, "per_class": 10}
 EXPONENT_TIME, EXPONENT_MEMORY = 1.2, 1.05
+SHARE_OF_TREE = 10  # percent of a fit of a million rows
 
 
 @dataclass
@@ -150,20 +151,30 @@ def importing(bench):
 
 
 def accuracy(bench):
-    """MNIST subsample: what tolerance and approximate neighbours change.
+    """MNIST subsample: what tolerance, precision and approximate neighbours change.
 
-    The reference has exact neighbours and tol=1e-9.
+    The reference has exact neighbours, X in double precision and tol=1e-9, for which the walk
+    is computed in double precision too.
     """
     data = bench.subset("mnist.npz", 4000 if bench.quick else 20_000)
+    exact = {"neighbors": "exact"}
     settings = {
         "defaults": {},
-        "exact neighbours": {"neighbors": "exact"},
-        "exact neighbours, tol=1e-9": {"neighbors": "exact", "tol": 1e-9},
+        "exact neighbours": exact,
+        "exact neighbours, tol=0.1": {**exact, "tol": 0.1},
+        "exact neighbours, tol=0.01": {**exact, "tol": 0.01},
+        "exact neighbours, tol=1e-4": {**exact, "tol": 1e-4},
+        "exact neighbours, tol=1e-6": {**exact, "tol": 1e-6},
+        "exact neighbours, X in double precision": exact,
+        "exact neighbours, X in double precision, tol=1e-9": {**exact, "tol": 1e-9},
     }
     rows, found = [], []
     for number, (setting, options) in enumerate(settings.items()):
         file = bench.scratch / f"labels-{number}.npy"
-        row = bench.measure("ours", setting, data=data, options=options, labels_to=file, **MNIST)
+        double = True if "double" in setting else None
+        row = bench.measure(
+            "ours", setting, data=data, options=options, double=double, labels_to=file, **MNIST
+        )
         rows.append({**row, "setting": setting})
         found.append(np.load(file) if row["status"] == "ok" else None)
     for row, answer in zip(rows, found):
@@ -182,6 +193,55 @@ def accuracy(bench):
     return Result(rows, targets)
 
 
+def candidates(bench):
+    """From how many neighbours the spanning tree of the pruned graph is taken.
+
+    MNIST with 10, Covertype with 100 labels per class.
+    """
+    rows, errors = [], {}
+    for name, per_class, divide_by in (("mnist", 10, 255), ("covtype", 100, None)):
+        data = bench.subset(f"{name}.npz", 4000) if bench.quick else bench.file(f"{name}.npz")
+        for count in (10, 15, 20, 30):
+            row = bench.measure(
+                "ours",
+                f"{name}, {count} candidates",
+                data=data,
+                divide_by=divide_by,
+                per_class=per_class,
+                candidates=count,
+            )
+            rows.append({**row, "setting": name, "candidates": count})
+            errors[name, count] = row.get("error_pct")
+    targets = []
+    for (name, count), error in errors.items():
+        more = None if None in (error, errors[name, 30]) else error - errors[name, 30]
+        if count < 30:
+            what = f"{name}: error with {count} candidates, above that with 30"
+            targets.append(Target(what, more, None, "points"))
+    return Result(rows, targets)
+
+
+def million(bench):
+    """Where the time goes: a million made-up rows of 32 columns, 10 labels per class."""
+    n_rows = 20_000 if bench.quick else 1_000_000
+    rows = []
+    for count in (30, 15):
+        row = bench.measure(
+            "ours", f"{count} candidates", data=bench.made(n_rows), candidates=count
+        )
+        rows.append({**row, "candidates": count})
+    share = ratio(
+        rows[0].get("spanning_s", 0.0) + rows[0].get("joining_s", 0.0), rows[0].get("fit_s")
+    )
+    share = None if share is None else 100 * share
+    targets = [
+        Target("spanning tree and joining, share of the fit", share, SHARE_OF_TREE, "%"),
+        Target("time", rows[0].get("seconds"), None, "s"),
+        Target("peak memory", rows[0].get("peak_mb"), None, "MB"),
+    ]
+    return Result(rows, targets)
+
+
 CASES = {
     "mnist": mnist,
     "covtype": covtype,
@@ -190,6 +250,8 @@ CASES = {
     "seeds": seeds,
     "import": importing,
     "accuracy": accuracy,
+    "candidates": candidates,
+    "million": million,
 }
 QUICK = ("mnist", "growth", "labels", "seeds", "import")
 

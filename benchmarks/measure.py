@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from methods import METHODS
-from samples import count_rows, save_subset
+from samples import count_rows, save_made, save_subset
 
 ONE = Path(__file__).with_name("one.py")
 
@@ -70,6 +70,11 @@ class Bench:
         target = self.scratch / f"{path.stem}-{n_rows}.npz"
         return target if target.exists() else save_subset(path, n_rows, target)
 
+    def made(self, n_rows):
+        """Return a file with that many made-up rows."""
+        target = self.scratch / f"made-{n_rows}.npz"
+        return target if target.exists() else save_made(n_rows, target)
+
     def say(self, text, end="\n"):
         """Print a line with the time since the start."""
         print(f"[{time.perf_counter() - self.started:7.1f} s] {text}", end=end, flush=True)
@@ -84,7 +89,7 @@ class Bench:
         what : str
             For the progress line.
         **flags
-            Options of ``one.py``; None leaves one out.
+            Options of ``one.py``; None leaves one out, True needs no value.
 
         Returns
         -------
@@ -93,7 +98,9 @@ class Bench:
         """
         command = [sys.executable, str(ONE), method]
         for name, value in flags.items():
-            if value is not None:
+            if value is True:
+                command.append(f"--{name.replace('_', '-')}")
+            elif value is not None:
                 text = json.dumps(value) if isinstance(value, dict) else str(value)
                 command += [f"--{name.replace('_', '-')}", text]
         title = METHODS[method].title

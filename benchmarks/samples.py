@@ -69,6 +69,35 @@ def save_subset(path, n_rows, target):
     return Path(target)
 
 
+def save_made(n_rows, target, n_columns=32):
+    """Write made-up rows: ten classes, each of three separate curved surfaces with some noise.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many.
+    target : path-like
+        File to write.
+    n_columns : int, default=32
+        Columns, all of the size of 1.
+
+    Returns
+    -------
+    Path
+        The file written.
+    """
+    rng = np.random.default_rng(SEED)
+    piece = rng.integers(0, 30, n_rows)
+    waves, phases = rng.normal(size=(30, 2, n_columns)), rng.uniform(0, 6.3, (30, n_columns))
+    X = np.empty((n_rows, n_columns), dtype=np.float32)
+    for number in range(30):
+        rows = np.flatnonzero(piece == number)
+        on_surface = np.sin(3 * rng.random((len(rows), 2)) @ waves[number] + phases[number])
+        X[rows] = on_surface + 0.05 * rng.normal(size=on_surface.shape)
+    np.savez(target, X=X, y=piece % 10)
+    return Path(target)
+
+
 def hide_labels(y, per_class=None, share=None):
     """Return y with -1 in all rows but a few.
 

@@ -16,8 +16,12 @@ import measure
 import plot
 import report
 from methods import METHODS
-from samples import hide_labels, load, save_subset
+from samples import hide_labels, load, save_made, save_subset
+from stages import timed_stages
 from targets import Target, exponent, ratio
+
+from manifoldknn import ManifoldKNNClassifier, edges, graph
+from manifoldknn.steps import CpuSteps
 
 ROOT = Path(__file__).parents[1]
 WHERE = {
@@ -44,6 +48,9 @@ class FakeBench(measure.Bench):
 
     def subset(self, name, n_rows):
         return Path(f"{n_rows}-{name}")
+
+    def made(self, n_rows):
+        return Path(f"{n_rows}-made")
 
     def measure(self, method, _="", **flags):
         return {"method": METHODS[method].title, "status": "ok", **self.answer(method, flags)}
@@ -261,12 +268,71 @@ def test_accuracy_compares_labels_with_the_exact_solution(tmp_path):
     assert list(verdicts(result).values()) == ["MISSED", "met"]
 
 
+def test_the_reference_of_accuracy_is_double_in_all_respects(tmp_path):
+    asked = []
+
+    def answer(_, flags):
+        asked.append((flags["double"], flags["options"]))
+        np.save(flags["labels_to"], np.zeros(5, int))
+        return numbers(1.0, error_pct=4.0)
+
+    cases.accuracy(FakeBench(tmp_path, answer))
+    assert asked[0] == (None, {})
+    assert asked[1] == (None, {"neighbors": "exact"})
+    assert asked[-1] == (True, {"neighbors": "exact", "tol": 1e-9})
+
+
+def test_candidates_are_compared_with_thirty(tmp_path):
+    def answer(_, flags):
+        return numbers(1.0, error_pct=4.0 + 0.1 * (30 - flags["candidates"]))
+
+    result = cases.candidates(FakeBench(tmp_path, answer))
+    assert [row["candidates"] for row in result.rows] == 2 * [10, 15, 20, 30]
+    assert [target.value for target in result.targets] == pytest.approx(2 * [2.0, 1.5, 1.0])
+
+
+@pytest.mark.parametrize(("spanning", "verdict"), [(3.0, "met"), (9.0, "MISSED")])
+def test_share_of_the_spanning_tree(tmp_path, spanning, verdict):
+    def answer(*_):
+        return numbers(110.0, fit_s=100.0, spanning_s=spanning, joining_s=2.0)
+
+    result = cases.million(FakeBench(tmp_path, answer))
+    assert result.targets[0].value == pytest.approx(spanning + 2.0)
+    assert result.targets[0].verdict == verdict
+
+
 def test_a_failed_measurement_leaves_its_targets_unmeasured(tmp_path):
     bench = FakeBench(tmp_path, lambda *_: {"status": "failed: no luck"})
     for name, case in cases.CASES.items():
         result = case(bench)
         assert set(verdicts(result).values()) <= {"not measured", "no target"}, name
         assert "failed: no luck" in report.rows_table(result.rows)
+
+
+# stages
+
+
+def test_stages_are_timed_and_everything_is_as_before_afterwards():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(60, 3)), rng.normal(size=(60, 3)) + 100.0])
+    y = np.where(np.arange(120) % 10 == 0, np.arange(120) // 60, -1)
+    before = graph.CANDIDATES, edges.in_spanning_forest, CpuSteps.walk
+    with timed_stages(12) as seconds:
+        ManifoldKNNClassifier().fit(X, y)
+        assert graph.candidate_count("pruned", 10, 120) == 12
+    assert set(seconds) == {"neighbours_s", "graph_s", "spanning_s", "joining_s", "walk_s"}
+    assert all(value > 0 for value in seconds.values())
+    assert seconds["spanning_s"] + seconds["joining_s"] < seconds["graph_s"]
+    assert (graph.CANDIDATES, edges.in_spanning_forest, CpuSteps.walk) == before
+
+
+def test_made_rows_have_ten_classes_in_thirty_pieces(tmp_path):
+    with np.load(save_made(3000, tmp_path / "made.npz", n_columns=8)) as file:
+        X, y = file["X"], file["y"]
+    assert X.shape == (3000, 8)
+    assert X.dtype == np.float32
+    assert sorted(set(y.tolist())) == list(range(10))
+    assert np.bincount(y).min() > 200
 
 
 # report
