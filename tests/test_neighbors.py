@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
+import manifoldknn.neighbors as neighbors_module
 import oracles
 from manifoldknn.neighbors import ExactIndex, check_metric
+from manifoldknn.treesearch import TreeSearch
 
 
 @settings(max_examples=60, deadline=None)
@@ -97,3 +99,69 @@ def test_metrics_for_sparse_samples():
         check_metric("canberra", is_sparse=True)
     with pytest.raises(ValueError, match="callable cannot be used with sparse X"):
         check_metric(max, is_sparse=True)
+
+
+def by_differences(X, Q, k, *, itself):
+    """Neighbours from differences in double precision, equal ones by index."""
+    lists = []
+    for number, row in enumerate(Q.astype(float)):
+        away = np.sqrt(np.square(X.astype(float) - row).sum(axis=1))
+        if itself:
+            away[number] = np.inf
+        lists.append(np.lexsort((np.arange(len(X)), away))[:k])
+    return np.array(lists)
+
+
+def crowded(close, dtype, seed=0):
+    """Clusters much narrower than their distance, which products of rows cannot see."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(8, 10))[rng.integers(0, 8, 400)] + close * rng.normal(size=(400, 10))
+    return X.astype(dtype)
+
+
+def with_a_wild_value(dtype):
+    X = np.random.default_rng(1).random((400, 10)).astype(dtype)
+    X[17, 3] = 1e12
+    return X
+
+
+@pytest.mark.parametrize("search", ["tree", "flat", "brute"])
+@pytest.mark.parametrize(
+    "X",
+    [
+        crowded(1e-6, np.float64),
+        crowded(1e-8, np.float64),
+        crowded(1e-9, np.float64),
+        crowded(1e-5, np.float32),
+        with_a_wild_value(np.float64),
+        with_a_wild_value(np.float32),
+    ],
+    ids=["1e-6", "1e-8", "1e-9", "single", "wild", "wild single"],
+)
+def test_every_exact_search_is_exact(monkeypatch, X, search):
+    """Which of them runs may depend on the clock; the answer must not."""
+    monkeypatch.setattr(neighbors_module, "_PARALLEL_ROWS", 10**9 if search == "brute" else 100)
+    monkeypatch.setattr(TreeSearch, "is_quicker", lambda *_: search == "tree")
+    index = ExactIndex(X)
+    assert (index._tree is not None) == (search == "tree")
+    assert (index._flat is not None) == (search == "flat")
+    ordinary = np.abs(X).max(axis=1) < 1e3  # from a wild one, all others are equally far
+    found, expected = index.among_samples(9).indices, by_differences(X, X, 9, itself=True)
+    assert (found[ordinary] == expected[ordinary]).all()
+    Q = (3 * X[100:170] + X[170:240]) / 4  # nobody is as far from two
+    expected = by_differences(X, Q, 6, itself=False)
+    assert (index.query(Q, 6).indices == expected).all()
+    assert (index.query(Q[:20], 6).indices == expected[:20]).all()
+
+
+@pytest.mark.parametrize("search", ["tree", "brute"])
+def test_rows_far_beyond_the_samples(monkeypatch, search):
+    """Their squares overflow on the scale of the samples."""
+    monkeypatch.setattr(neighbors_module, "_PARALLEL_ROWS", 10**9 if search == "brute" else 100)
+    monkeypatch.setattr(TreeSearch, "is_quicker", lambda *_: True)
+    rng = np.random.default_rng(2)
+    X, Q = 1e-60 * rng.normal(size=(300, 10)), 1e96 * rng.normal(size=(50, 10))
+    Q[:5] = X[:5]
+    found = ExactIndex(X).query(Q, 4)
+    assert (found.indices[:5, 0] == np.arange(5)).all()
+    np.testing.assert_allclose(found.distances[5:, 0], np.linalg.norm(Q[5:], axis=1))

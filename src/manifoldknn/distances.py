@@ -42,7 +42,8 @@ def euclidean_pairs(
         One distance per pair.
     """
     out = np.empty(len(rows))
-    step = max(1, _PAIR_BYTES // (8 * max(1, A.shape[1])))
+    width = (A.nnz + B.nnz) / max(1, A.shape[0] + B.shape[0]) if sparse.issparse(A) else A.shape[1]
+    step = max(1, int(_PAIR_BYTES / (8 * max(1.0, width))))
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
         a, b = A[rows[part]], B[cols[part]]

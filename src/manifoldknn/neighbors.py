@@ -23,7 +23,7 @@ from sklearn.neighbors import NearestNeighbors
 from manifoldknn.distances import EUCLIDEAN, euclidean_lists
 from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.flat import FlatSearch
-from manifoldknn.products import SPARE, candidates_by_products, squared_norms
+from manifoldknn.products import SPARE, candidates_by_products, least_distance, squared_norms
 from manifoldknn.threads import in_threads, thread_count
 from manifoldknn.treesearch import TreeSearch
 
@@ -33,6 +33,7 @@ _SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
 METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
 _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
 _TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
+_MIDDLE_ROWS = 1000
 _TREE_ROWS = 1024  # searched, measured and sorted in one thread
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _WORKING_MB = 64  # for blocks of distances in scikit-learn
@@ -193,15 +194,18 @@ class ExactIndex(NeighborIndex):
         algorithm = "kd_tree" if tree and X.shape[1] <= _TREE_DIMENSIONS else "brute"
         small = X.shape[0] * X.shape[1] <= _SMALL_VALUES
         if self._euclidean and (algorithm == "brute" or small) and not sparse.issparse(X):
-            # Far from the origin the expanded square cancels; near it, it does not.
-            self._center = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+            # Far from the origin the expanded square cancels; near it, it does not. The middle of
+            # some rows: a single wild value does not move it, as it does the mean.
+            some = X[:: max(1, X.shape[0] // _MIDDLE_ROWS)]
+            self._center = np.median(some, axis=0).astype(X.dtype)
             searched = X - self._center
         # Trees run in one thread unless told otherwise; brute force takes all cores by itself.
         jobs = -1 if n_jobs is None and X.shape[0] > _PARALLEL_ROWS else n_jobs
         self._search: Any = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
         self._search.fit(searched)
+        self._by_products = algorithm == "brute" and self._center is not None
         self._centered = None if self._center is None else (searched, squared_norms(searched))
-        many = X.shape[0] > _PARALLEL_ROWS and algorithm == "brute" and self._center is not None
+        many = X.shape[0] > _PARALLEL_ROWS and self._by_products
         self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and has_faiss() else None
         self._tree: TreeSearch | None = None
         if self._flat is not None and X.shape[1] <= _TREE_TRIED_DIMENSIONS:
@@ -337,10 +341,17 @@ class ExactIndex(NeighborIndex):
     ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
         with config_context(working_memory=_WORKING_MB):
             distances, indices = self._search.kneighbors(moved, n_neighbors=count)
-        if self._euclidean:
-            distances = euclidean_lists(Q, self.X, indices)
         distances = np.asarray(distances, dtype=np.float64)
-        return np.asarray(indices, dtype=np.intp), distances, distances.max(axis=1)
+        indices = np.asarray(indices, dtype=np.intp)
+        if not self._euclidean:
+            return indices, distances, distances.max(axis=1)
+        measured = euclidean_lists(Q, self.X, indices)
+        beyond = measured.max(axis=1)
+        if self._by_products:
+            norms, rounding = np.sqrt(squared_norms(moved)), float(np.finfo(self.X.dtype).eps)
+            known = least_distance(distances.max(axis=1), norms, Q.shape[1], rounding)
+            beyond = np.minimum(beyond, known)
+        return indices, measured, beyond
 
 
 def nearest_euclidean(

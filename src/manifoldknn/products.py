@@ -16,6 +16,36 @@ def squared_norms(X: NDArray[Any]) -> NDArray[np.float64]:
     return norms
 
 
+def least_distance(
+    distances: NDArray[np.float64], norms: NDArray[np.float64], n_columns: int, rounding: float
+) -> NDArray[np.float64]:
+    """Return how far samples are at least that a product says are no nearer than `distances`.
+
+    The square ‖x‖² - 2xy + ‖y‖² is wrong by no more than (d + 8) u (2‖x‖ + r)² for samples within
+    r of x, whose norms are at most ‖x‖ + r; u = 2⁻⁵³ in double precision.
+
+    Parameters
+    ----------
+    distances : ndarray
+        From expanded squares in double precision.
+    norms : ndarray
+        ‖x‖, for each of them.
+    n_columns : int
+        d.
+    rounding : float
+        Relative error of the coordinates themselves.
+
+    Returns
+    -------
+    ndarray
+        Lower bounds, negative where nothing is known.
+    """
+    reach = 2.0 * norms + distances
+    wrong = (n_columns + 8) * 2.0**-53 * np.square(reach)
+    known: NDArray[np.float64] = np.sqrt(np.maximum(np.square(distances) - wrong, 0.0))
+    return known - rounding * reach
+
+
 def candidates_by_products(
     Q: NDArray[Any], X: NDArray[Any], norms: NDArray[np.float64], n_neighbors: int
 ) -> NDArray[np.intp]:
@@ -47,11 +77,13 @@ def candidates_by_products(
     if width == n:
         return np.broadcast_to(np.arange(n), scores.shape)
     found = np.argpartition(scores, width - 1, axis=1)[:, :width]
-    # Sums of d products are wrong by less than d roundings of the product of the norms.
-    reach = np.sqrt(norms.max()) * np.sqrt(squared_norms(Q))
-    slack = 8.0 * (d + 2) * np.finfo(X.dtype).eps * (reach + norms.max())
+    # Sums of d products are wrong by less than d roundings of the product of the norms, and who
+    # is near a row has about its norm. The last place is the better known the nearer it is.
+    own = squared_norms(Q)
     kept = np.take_along_axis(scores, found, axis=1)
-    limit = np.partition(kept, n_neighbors - 1, axis=1)[:, n_neighbors - 1] + slack
+    last = np.partition(kept, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+    reach = np.sqrt(own) + np.sqrt(np.maximum(last + own, 0.0))
+    limit = last + 16.0 * (d + 2) * np.finfo(X.dtype).eps * np.square(reach)
     doubtful = np.flatnonzero(kept.max(axis=1) <= limit)
     if not doubtful.size:
         return found

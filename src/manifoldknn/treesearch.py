@@ -41,7 +41,7 @@ class TreeSearch:
 
     Notes
     -----
-    Holds two copies of the samples in double precision.
+    Makes two copies of the samples in double precision and keeps one.
     """
 
     def __init__(self, X: NDArray[Any]) -> None:
@@ -77,14 +77,18 @@ class TreeSearch:
             All other samples are at least so far away.
         """
         turned = self._turned(Q)
-        distances, indices = self._tree.query(turned, count)
-        last = distances[:, -1]
-        norms = np.sqrt(np.einsum("ij,ij->i", turned, turned))
+        with np.errstate(over="ignore"):
+            distances, indices = self._tree.query(turned, count)
+            norms = np.sqrt(np.einsum("ij,ij->i", turned, turned))
+        # Rows so far away that their squares overflow have found nobody.
+        lost = ~np.isfinite(distances[:, -1])
+        indices[lost] = 0
+        last = np.where(lost, 0.0, distances[:, -1])
         width = Q.shape[1]
         # The centre may lie far from the rows: what was subtracted counts as well.
         reach = 2 * norms + last + 2 * float(np.linalg.norm(self._center))
         wrong = 8 * (width + 8) * np.sqrt(width) * _UNIT * reach + _TINY
-        return indices.astype(np.intp), (last - wrong) * self._scale
+        return indices.astype(np.intp), np.where(lost, -np.inf, (last - wrong) * self._scale)
 
     def is_quicker(
         self, X: NDArray[Any], other: Callable[[NDArray[Any], int], Any], n_threads: int
