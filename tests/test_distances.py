@@ -40,3 +40,19 @@ def test_distances_to_lists_are_those_of_pairs(monkeypatch, form, dtype, scale):
     exact = np.linalg.norm(Q[:, None].astype(float) - X[lists].astype(float), axis=2)
     np.testing.assert_allclose(found, exact, rtol=1e-12)
     assert euclidean_lists(form(X), form(X), np.arange(40)[:, None]).max() == 0
+
+
+def test_very_wide_sparse_rows_are_measured_many_at_a_time(monkeypatch):
+    """Chunks are as large as what the rows store, not as their columns."""
+    rng = np.random.default_rng(1)
+    narrow = sparse.random_array((60, 40), density=0.2, format="csr", rng=rng)
+    columns = np.sort(rng.choice(1_000_000, 40, replace=False))
+    wide = sparse.csr_array((narrow.data, columns[narrow.indices], narrow.indptr), (60, 1_000_000))
+    steps = []
+    usual = distances_module.sparse.issparse
+    monkeypatch.setattr(distances_module.sparse, "issparse", lambda x: steps.append(1) or usual(x))
+    lists = rng.integers(0, 60, (60, 30))
+    found = euclidean_lists(wide, wide, lists)
+    assert len(steps) < 20
+    dense = narrow.toarray()
+    np.testing.assert_allclose(found, euclidean_lists(dense, dense, lists), rtol=1e-12)

@@ -50,9 +50,7 @@ def stacked(parts: Iterable[NearestLabeled]) -> NearestLabeled:
     )
 
 
-def heaviest_first(
-    logs: NDArray[np.float64], voters: NDArray[Any], n_kept: int | None = None
-) -> NearestLabeled:
+def heaviest_first(logs: NDArray[np.float64], voters: NDArray[Any]) -> NearestLabeled:
     """Sort voters by weight, equal ones by position, and take out the scale of each row.
 
     Arrays may be used up for the answer.
@@ -63,22 +61,16 @@ def heaviest_first(
         Logarithms of weights.
     voters : ndarray of shape (n_samples, n_voters)
         Positions among the labelled samples.
-    n_kept : int, optional
-        Keep only the heaviest.
 
     Returns
     -------
     NearestLabeled
         The same, sorted.
     """
-    if n_kept is None:
-        # In place where possible: with millions of weights, copies are what memory is spent on.
-        weights = logs if logs.flags.c_contiguous else np.empty(logs.shape)
-        own = voters.flags.writeable and voters.dtype == np.int32
-        numbers = voters if own else np.empty(logs.shape, dtype=np.int32)
-    else:
-        weights = np.empty((len(logs), n_kept))
-        numbers = np.empty(weights.shape, dtype=np.int32)
+    # In place where possible: with millions of weights, copies are what memory is spent on.
+    weights = logs if logs.flags.c_contiguous else np.empty(logs.shape)
+    own = voters.flags.writeable and voters.dtype == np.int32
+    numbers = voters if own else np.empty(logs.shape, dtype=np.int32)
     out = NearestLabeled(weights, numbers, np.empty(len(logs)))
     for rows in row_slices(len(logs)):
         order = np.argsort(-logs[rows], axis=1)
@@ -86,7 +78,6 @@ def heaviest_first(
         tied = np.flatnonzero((values[:, 1:] == values[:, :-1]).any(axis=1))
         if tied.size:  # sorting by position as well takes four times as long
             order[tied] = np.lexsort((voters[rows][tied], -logs[rows][tied]), axis=1)
-        order, values = order[:, :n_kept], values[:, :n_kept]
         shift = np.where(np.isneginf(values[:, :1]), 0.0, values[:, :1])
         out.log_scale[rows] = values[:, 0]
         out.weights[rows] = np.exp(values - shift)

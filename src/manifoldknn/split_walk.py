@@ -85,15 +85,17 @@ def split_walk(
     asked[labeled] = True
     if not asked[graph.group >= 0].all() or not can_be_halved(graph, alpha):
         return None
-    with single_threaded_products():  # small ones, and their threads would stay awake
+    # Products are small: threads of their own would not help, and would stay awake for a while.
+    with single_threaded_products():
         weights = _weights(graph, labeled, alpha, tol, n_jobs)
-    height = int(np.clip(_ENTRIES // weights.largest_class, 1, _ROWS))
-    blocks = [slice(start, start + height) for start in range(0, graph.n_samples, height)]
+        height = int(np.clip(_ENTRIES // weights.largest_class, 1, _ROWS))
+        blocks = [slice(start, start + height) for start in range(0, graph.n_samples, height)]
 
-    def select(rows: slice) -> NearestLabeled:
-        return weights.heaviest(rows, n_kept)
+        def select(rows: slice) -> NearestLabeled:
+            return weights.heaviest(rows, n_kept)
 
-    return stacked(countdown(in_threads(select, blocks, n_jobs), len(blocks), "blocks of rows"))
+        found = in_threads(select, blocks, n_jobs)
+        return stacked(countdown(found, len(blocks), "blocks of rows"))
 
 
 def _weights(
@@ -239,11 +241,11 @@ def _local_part(
     lower = series + sparse.eye_array(len(linked), format="csr", dtype=np.float32)
     upper = _products(hits, lower, n_jobs)
     within = _Scales(scales.linked, scales.linked, halves.delta)
-    stacked = sparse.vstack([scales.weights(upper), within.weights(lower)], format="csr")
+    local = sparse.vstack([scales.weights(upper), within.weights(lower)], format="csr")
     place = np.empty(len(root), dtype=np.intp)
     place[u] = np.arange(len(u))
     place[linked] = len(u) + np.arange(len(linked))
-    return stacked[place]
+    return local[place]
 
 
 def _hits(halves: Halves, least: NDArray[np.float64], n_jobs: int | None) -> Any:
