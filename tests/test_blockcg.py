@@ -60,3 +60,17 @@ def test_tolerance_is_the_relative_residual_of_each_column(tol):
     x, _, _ = block_cg(A.__matmul__, B, tol=tol, max_iter=1000)
     residual = np.linalg.norm(B - A @ x, axis=0) / np.linalg.norm(B, axis=0)
     assert (residual <= 1.01 * tol).all()
+
+
+def test_tells_the_largest_residual_after_every_product():
+    rng = np.random.default_rng(2)
+    A, B = spd(30, rng), rng.normal(size=(30, 3))
+    told = []
+    _, n_iter, _ = block_cg(
+        A.__matmul__, B, tol=1e-8, max_iter=100, tell=lambda *line: told.append(line)
+    )
+    assert [count for count, _ in told] == list(range(1, n_iter + 1))
+    for count in (1, 5, n_iter):
+        x, _, _ = block_cg(A.__matmul__, B, tol=1e-8, max_iter=count)
+        left = np.linalg.norm(B - A @ x, axis=0) / np.linalg.norm(B, axis=0)
+        assert told[count - 1][1] == pytest.approx(left.max(), rel=1e-3)

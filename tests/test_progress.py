@@ -1,13 +1,16 @@
 import logging
 import re
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 
 import manifoldknn.progress as progress
 from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.engines import open_index
 from manifoldknn.progress import countdown, spoken, timed_stages
+from manifoldknn.threads import in_threads
 
 
 def blobs(n=200):
@@ -101,3 +104,59 @@ def test_stages_can_be_timed():
     assert all(taken > 0 for taken in seconds.values())
     ManifoldKNNClassifier().fit(X[:20], [0, 1] + [-1] * 18)
     assert len(seconds) == 4  # nothing is written after the block
+
+
+def test_pulse_is_one_line_for_all_threads_every_two_seconds(monkeypatch, caplog):
+    clock = [100.0]
+    monkeypatch.setattr(progress, "_last_line", [0.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
+    with caplog.at_level(logging.INFO, logger="manifoldknn"):
+        for second in (0.0, 0.1, 1.9, 2.2, 2.3, 4.1, 4.3):
+            clock[0] = 100.0 + second
+            list(in_threads(partial(progress.pulse, "%s from %s", second), "abcd", 2))
+    assert [m.split(" from ")[0] for m in caplog.messages] == ["0.0", "2.2", "4.3"]
+
+
+def test_pulse_costs_nothing_and_says_nothing_unless_asked(capfd):
+    progress.pulse("%d", "not a number, and never formatted")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("metric", "neighbors", "lines"),
+    [
+        ("euclidean", "exact", ["1 of 2 blocks of rows"]),
+        ("manhattan", "exact", ["1 of 2 blocks of rows"]),
+        (lambda a, b: float(abs(a - b).max()), "exact", ["1 of 2 blocks of rows"]),
+        ("euclidean", "inverted", ["1 of 2 blocks of rows"]),
+    ],
+    ids=["products", "trees", "a function", "inverted lists"],
+)
+def test_a_long_search_says_how_far_it_is(monkeypatch, caplog, metric, neighbors, lines):
+    for name in ("neighbors._BRUTE_ROWS", "neighbors._LIBRARY_TREE_ROWS", "inverted._CHUNK_ROWS"):
+        monkeypatch.setattr(f"manifoldknn.{name}", 64)
+    monkeypatch.setattr(progress, "_BETWEEN_LINES", 0.0)
+    X = blobs(128)[0]
+    index = open_index(X, neighbors, metric=metric, n_jobs=1, seed=0)
+    with caplog.at_level(logging.INFO, logger="manifoldknn"):
+        index.among_samples(5)
+    told = [m for m in caplog.messages if "blocks of rows" in m]
+    assert [m.split(",")[0] for m in told] == lines
+    assert all(re.search(r"about \d+ s left$", m) for m in told)
+
+
+def test_one_long_walk_tells_iterations_and_residual(monkeypatch, caplog):
+    """All labels fit into one block, which no countdown can count."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 8))
+    y = np.full(3000, -1)
+    y[:6] = np.arange(6) % 2
+    monkeypatch.setattr(progress, "_BETWEEN_LINES", 0.0)
+    with caplog.at_level(logging.INFO, logger="manifoldknn"):
+        clf = ManifoldKNNClassifier().fit(X, y)
+    pattern = r"walking over \d+ rows from 6 sources: (\d+) iterations, residual (.+)"
+    told = [re.fullmatch(pattern, m) for m in caplog.messages if m.startswith("walking")]
+    assert clf.n_iter_ > 1
+    assert [int(line[1]) for line in told] == list(range(1, clf.n_iter_ + 1))
+    residuals = [float(line[2]) for line in told]
+    assert residuals[-1] < 1e-5 < residuals[0]

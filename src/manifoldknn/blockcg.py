@@ -23,6 +23,7 @@ def block_cg(
     *,
     tol: float,
     max_iter: int,
+    tell: Callable[[int, float], None] | None = None,
 ) -> tuple[Block, int, bool]:
     """Solve ``A x = b`` for every column of `rhs`, A symmetric positive definite.
 
@@ -37,6 +38,9 @@ def block_cg(
         A column has converged when ``‖b - Ax‖ ≤ tol·‖b‖``.
     max_iter : int
         Limit on the number of products.
+    tell : callable, optional
+        Is handed the number of products so far and the largest ``‖b - Ax‖/‖b‖`` after
+        each of them.
 
     Returns
     -------
@@ -79,6 +83,8 @@ def block_cg(
         _scaled(direction, (new / rr).astype(rhs.dtype), direction)
         direction += r
         rr = new
+        if tell is not None:
+            tell(n_iter, tol * float(np.sqrt((rr / goal).max())))
         going = rr > goal
         if not going.all():
             # A converged column must go: soon its residual is 0, and 0/0 follows.

@@ -102,8 +102,9 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         Seeds the approximate neighbour search. None is a fixed seed: two fits give
         the same answer.
     verbose : int, default=0
-        1: say on standard error which stage is running, how long it took and how long
-        the walk will still take. 2: also residuals and rows of every step of the walk.
+        1: say on standard error which stage is running and how long it took, and every two
+        seconds how long a neighbour search or a walk will still take, or the iterations and
+        the residual of the walk. 2: also residuals and rows of every step of the walk.
         (scikit-learn's callbacks work too, where the installed version has them.)
 
     Attributes

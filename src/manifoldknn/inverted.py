@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from manifoldknn.faiss_threads import faiss_threads
 from manifoldknn.neighbors import NeighborIndex, Neighbors, sorted_neighbors
+from manifoldknn.progress import countdown
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +112,7 @@ class InvertedIndex(NeighborIndex):
         lists.cp.niter, lists.cp.max_points_per_centroid = 5, 32
         lists.cp.min_points_per_centroid = 1
         lists.cp.seed = int(self._rng.integers(2**31))
+        logger.info("sorting %d rows into %d lists ...", n, lists.nlist)
         lists.train(self._projected)
         lists.add(self._projected)
         probes = [p for e in range(2, 30) for p in (2**e, 3 * 2 ** (e - 1)) if p < lists.nlist]
@@ -212,7 +214,8 @@ class InvertedIndex(NeighborIndex):
         width = self._width(n_neighbors + (itself is not None))
         order = np.arange(n) if itself is None else itself
         with faiss_threads(self.n_jobs) as faiss:
-            for start in range(0, n, _CHUNK_ROWS):
+            starts = range(0, n, _CHUNK_ROWS)
+            for start in countdown(iter(starts), len(starts), "blocks of rows"):
                 part = order[start : start + _CHUNK_ROWS]
                 asked = rows[part]
                 found = self._lists.search(projected[part], width)[1]

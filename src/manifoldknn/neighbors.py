@@ -24,6 +24,7 @@ from manifoldknn.distances import EUCLIDEAN, euclidean_lists
 from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.flat import FlatSearch
 from manifoldknn.products import SPARE, candidates_by_products, least_distance, squared_norms
+from manifoldknn.progress import countdown
 from manifoldknn.threads import in_threads, thread_count
 from manifoldknn.treesearch import TreeSearch
 
@@ -35,6 +36,9 @@ _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute f
 _TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
 _MIDDLE_ROWS = 1000
 _TREE_ROWS = 1024  # searched, measured and sorted in one thread
+_LIBRARY_TREE_ROWS = 1 << 14  # searched together otherwise: by the trees of scikit-learn,
+_BRUTE_ROWS = 1 << 11  # by comparing all pairs: with fewer, faiss is slower,
+_CALLED_ROWS = 1 << 6  # and by a function of the user
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
 _WORKING_MB = 64  # for blocks of distances in scikit-learn
 _BLOCK_VALUES = 1 << 22
@@ -251,18 +255,28 @@ class ExactIndex(NeighborIndex):
 
     def _nearest(self, Q: Any, n_neighbors: int, itself: NDArray[np.intp] | None) -> Neighbors:
         """Return the nearest samples of rows, other than the row itself if that is a sample."""
-        if self._tree is None:
-            return self._nearest_of(Q, n_neighbors, itself)
 
-        def nearest(part: slice) -> Neighbors:
-            return self._nearest_of(Q[part], n_neighbors, None if itself is None else itself[part])
+        def nearest(part: slice) -> tuple[slice, Neighbors]:
+            own = None if itself is None else itself[part]
+            return part, self._nearest_of(Q[part], n_neighbors, own)
 
-        parts = [slice(start, start + _TREE_ROWS) for start in range(0, Q.shape[0], _TREE_ROWS)]
-        found = list(in_threads(nearest, parts, self.n_jobs))
-        return Neighbors(
-            np.concatenate([one.indices for one in found]),
-            np.concatenate([one.distances for one in found]),
-        )
+        height = self._rows_at_once()
+        parts = [slice(start, start + height) for start in range(0, Q.shape[0], height)]
+        indices = np.empty((Q.shape[0], n_neighbors), dtype=np.intp)
+        distances = np.empty((Q.shape[0], n_neighbors))
+        # Our tree is asked by our threads; the other searches have threads of their own.
+        blocks = in_threads(nearest, parts, 1 if self._tree is None else self.n_jobs)
+        for part, found in countdown(blocks, len(parts), "blocks of rows"):
+            indices[part], distances[part] = found.indices, found.distances
+        return Neighbors(indices, distances)
+
+    def _rows_at_once(self) -> int:
+        """Return how many rows are searched between two looks at the clock."""
+        if self._tree is not None:
+            return _TREE_ROWS
+        if self._search.algorithm == "kd_tree":
+            return _LIBRARY_TREE_ROWS
+        return _CALLED_ROWS if callable(self.metric) else _BRUTE_ROWS
 
     def _nearest_of(self, Q: Any, n_neighbors: int, itself: NDArray[np.intp] | None) -> Neighbors:
         needed = n_neighbors + (itself is not None)

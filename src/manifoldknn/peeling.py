@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.normalized import LOG_CUT, NormalizedGraph
+from manifoldknn.progress import pulse
 from manifoldknn.restriction import SparseRestriction, of_rows, run_starts
 
 logger = logging.getLogger(__name__)
@@ -234,13 +235,16 @@ class _Levels:
         going = np.flatnonzero(rhs.any(axis=0))
         relative = np.full(len(norms), np.inf)
         spent, ahead = 0, self.tol * _FIRST_GOAL
+        told = _Told(len(rows), len(cols))
         while True:
             step = max(ahead, _SMALLEST_STEP)
             # A slice needs no copies, and at first all columns go on.
             some: Any = slice(None) if len(going) == len(norms) else going
             correction, n_iter, converged = matrix.correction(
-                residual[:, some], alpha=self.alpha, tol=step, max_iter=self.max_iter - spent
-            )
+                residual[:, some], alpha=self.alpha, tol=step, max_iter=self.max_iter - spent,
+                tell=told.within,
+            )  # fmt: skip
+            told.after(n_iter, step)
             spent += n_iter
             x[:, some] += correction
             del correction
@@ -339,6 +343,26 @@ class _Levels:
         for view, reference in zip(self.columns.views[:, cols], self.reference):
             largest = (log_x + view).max(axis=1)
             reference[rows] = np.maximum(reference[rows], largest)
+
+
+class _Told:
+    """Lines about a solve that takes long: iterations and residual over all its corrections."""
+
+    def __init__(self, n_rows: int, n_columns: int) -> None:
+        self._size = n_rows, n_columns
+        self._n_iter, self._residual = 0, 1.0  # before the correction that is under way
+
+    def within(self, n_iter: int, share: float) -> None:
+        """Tell how far a correction has come, and what share of the residual it has left."""
+        pulse(
+            "walking over %d rows from %d sources: %d iterations, residual %.1e",
+            *self._size, self._n_iter + n_iter, self._residual * share,
+        )  # fmt: skip
+
+    def after(self, n_iter: int, share: float) -> None:
+        """Count a correction that is made."""
+        self._n_iter += n_iter
+        self._residual *= share
 
 
 def _column_groups(accurate: NDArray[np.bool_]) -> list[NDArray[np.intp]]:

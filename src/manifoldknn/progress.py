@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ __all__ = [
     "CallbackSupportMixin",
     "Stages",
     "countdown",
+    "pulse",
     "spoken",
     "timed_stages",
     "with_callbacks",
@@ -34,6 +36,8 @@ __all__ = [
 logger = logging.getLogger("manifoldknn")
 
 _BETWEEN_LINES = 2.0  # seconds
+_last_line = [0.0]  # when it was written
+_one_at_a_time = threading.Lock()
 _watcher: ContextVar[tuple[dict[str, float], Callable[[], None]] | None] = ContextVar(
     "_watcher", default=None
 )
@@ -113,10 +117,10 @@ class Stages:
         if self._root is not None:
             task = self._root.subcontext(task_name=name)
             task.call_on_fit_task_begin(estimator=self._estimator, **self._data)
-        logger.info("%s ...", name)
+        _say("%s ...", name)
         yield
         taken = time.perf_counter() - start
-        logger.info("%s: %.1f s", name, taken)
+        _say("%s: %.1f s", name, taken)
         watcher = _watcher.get()
         if watcher is not None:
             seconds, after = watcher
@@ -155,4 +159,32 @@ def countdown(items: Iterator[Any], total: int, what: str) -> Iterator[Any]:
         if now - told > _BETWEEN_LINES and done < total:
             told = now
             left = (now - start) / done * (total - done)
-            logger.info("%d of %d %s, about %.0f s left", done, total, what, left)
+            _say("%d of %d %s, about %.0f s left", done, total, what, left)
+
+
+def pulse(message: str, *values: Any) -> None:
+    """Log a line from inside a long piece of work, unless there was one within two seconds.
+
+    Parameters
+    ----------
+    message : str
+        As logging takes it.
+    *values : object
+        What it is formatted with.
+
+    Notes
+    -----
+    Any number of threads may call this as often as they like: together they write no
+    more than one line every two seconds.
+    """
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    with _one_at_a_time:
+        due = time.perf_counter() - _last_line[0] > _BETWEEN_LINES
+        if due:
+            _say(message, *values)
+
+
+def _say(message: str, *values: Any) -> None:
+    _last_line[0] = time.perf_counter()
+    logger.info(message, *values)

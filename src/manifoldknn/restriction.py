@@ -18,6 +18,7 @@ at the price of single.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -93,7 +94,13 @@ class SparseRestriction:
         self._single = _Product(s, linked, group, scale, np.float32)
 
     def correction(
-        self, residual: NDArray[np.float64], *, alpha: float, tol: float, max_iter: int
+        self,
+        residual: NDArray[np.float64],
+        *,
+        alpha: float,
+        tol: float,
+        max_iter: int,
+        tell: Callable[[int, float], None] | None = None,
     ) -> tuple[NDArray[np.float64], int, bool]:
         """Solve A_UU e = residual to a relative residual of `tol`, in single precision.
 
@@ -107,6 +114,8 @@ class SparseRestriction:
             Relative residual, not below 1e-5.
         max_iter : int
             Limit on iterations.
+        tell : callable, optional
+            As in `block_cg`.
 
         Returns
         -------
@@ -122,7 +131,7 @@ class SparseRestriction:
         rhs = np.empty(residual.shape, dtype=np.float32)
         np.divide(residual, scale, out=rhs, casting="same_kind")
         x, n_iter, converged = block_cg(
-            lambda v: self._single(v, alpha), rhs, tol=tol, max_iter=max_iter
+            lambda v: self._single(v, alpha), rhs, tol=tol, max_iter=max_iter, tell=tell
         )
         return x * scale, n_iter, converged
 
