@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, kneighbors_graph
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.engines import automatic_engine, check_neighbors, open_index
@@ -43,7 +43,7 @@ def test_names():
     assert isinstance(open_index(X, "inverted", **arguments), InvertedIndex)
 
 
-@pytest.mark.parametrize("form", ["pair", "pair with self", "sparse", "searcher", "transformer"])
+@pytest.mark.parametrize("form", ["pair", "pair with self", "sparse"])
 def test_neighbours_brought_along_give_the_same_answer(form):
     X, y = labelled_blobs()
     expected = ManifoldKNNClassifier(neighbors="exact").fit(X, y)
@@ -52,12 +52,8 @@ def test_neighbours_brought_along_give_the_same_answer(form):
         brought = search.kneighbors()[::-1]
     elif form == "pair with self":
         brought = search.kneighbors(X, n_neighbors=31)[::-1]
-    elif form == "sparse":
-        brought = kneighbors_graph(X, 30, mode="distance")
-    elif form == "searcher":
-        brought = NearestNeighbors()
     else:
-        brought = KNeighborsTransformer(n_neighbors=30)
+        brought = kneighbors_graph(X, 30, mode="distance")
     found = ManifoldKNNClassifier(neighbors=brought).fit(X, y)
     assert (found.transduction_ == expected.transduction_).all()
     np.testing.assert_allclose(found.label_distributions_, expected.label_distributions_, atol=1e-6)

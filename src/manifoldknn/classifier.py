@@ -21,6 +21,7 @@ from manifoldknn.offmanifold import OwnResiduals
 from manifoldknn.online import Geometry, OnlineMixin
 from manifoldknn.parameters import check_class_prior, check_parameters
 from manifoldknn.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
+from manifoldknn.searchers import check_enough
 from manifoldknn.steps import choose_steps
 from manifoldknn.vote import class_mass_factors
 from manifoldknn.voters import LabelWalk
@@ -64,10 +65,15 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         Who finds neighbours. "exact": every pair counts. "inverted": approximate, on
         inverted lists (faiss) widened until a sample of rows finds at least 97 % of
         its 30 nearest; Euclidean or cosine, dense X. "auto": exact up to some
-        thousand rows, then inverted. Or an object with ``fit`` and ``kneighbors``
-        like scikit-learn's `NearestNeighbors`; or neighbours of every row found
+        thousand rows, then inverted. Or a searcher with ``fit`` and ``kneighbors``, like
+        scikit-learn's `NearestNeighbors`, or ``transform`` to sparse distances, like
+        `KNeighborsTransformer`. Fitted on the same X it is used as it is, and should
+        not be fitted again while the model lives; fitted on anything else it is refused;
+        otherwise a clone is fitted (scikit-learn's `clone`, and so a grid search, forgets
+        what was fitted). It should have the same metric: a `MetricWarning` says so where
+        it has not. Or neighbours of every row found
         before, as two arrays or as the sparse distances of `kneighbors_graph`. Bring
-        30 per row: the pruned graph's spanning tree is taken from them.
+        30 per row and itself: the pruned graph's spanning tree is taken from them.
     unlabeled : object, default="auto"
         What marks an unlabelled row in y. "auto": -1 among integers; "" among
         strings. None, NaN and NA always do.
@@ -229,7 +235,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             X = X.clone() if is_tensor(X) else X.copy()
         labels = encode_labels(y, unlabeled=self.unlabeled)
         stages = Stages(None if in_stream else self, 4, X, y)
-        self._learn(X, labels, stages, None, in_stream=in_stream)
+        self._learn(X, labels, stages, None, self.neighbors, in_stream=in_stream)
         stages.end()
         return self
 
@@ -239,14 +245,15 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         labels: EncodedLabels,
         stages: Stages,
         geometry: Geometry | None,
+        search: Any,
         in_stream: bool = True,
     ) -> None:
-        """Neighbours → graph → walk → vote; `geometry` is what of it is known already."""
+        """Neighbours → graph → walk → vote; if `geometry` is known, nobody has to `search`."""
         prior = check_class_prior(self.class_prior, labels.codes, labels.classes)
         graph_neighbors = usable_graph_neighbors(self.graph_neighbors, X.shape[0])
         self._steps.check(
             X,
-            self.neighbors if geometry is None else None,
+            search if geometry is None else None,
             len(labels.labeled),
             metric=self.metric,
             n_classes=len(labels.classes),
@@ -263,7 +270,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         }
 
         with stages.stage("neighbours"):
-            found = geometry or self._searched(X, graph_neighbors)
+            found = geometry or self._searched(X, search, graph_neighbors)
             neighbors = found.lists
         with stages.stage("graph"):
             built = self._steps.graph(
@@ -298,10 +305,10 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             self.transduction_ = labels.decode(codes)
             self.unreached_ = unreached
 
-    def _searched(self, X: Any, graph_neighbors: int) -> Geometry:
+    def _searched(self, X: Any, search: Any, graph_neighbors: int) -> Geometry:
         """Search the neighbours of every row."""
-        search = {"metric": self.metric, "n_jobs": self.n_jobs, "seed": self._seed()}
-        index = GrowingIndex(self._steps.open_index(X, self.neighbors, **search))
+        how = {"metric": self.metric, "n_jobs": self.n_jobs, "seed": self._seed()}
+        index = GrowingIndex(self._steps.open_index(X, search, **how))
         count = candidate_count(self.graph, graph_neighbors, X.shape[0])
         neighbors = self._steps.lists(index, count)
         if not np.isfinite(neighbors.distances).all():
@@ -309,6 +316,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
                 f"metric={self.metric!r} gave distances that are not finite: check it, or "
                 "rescale X."
             )
+        check_enough(neighbors, graph_neighbors)
         return Geometry(index, neighbors, None, as_new=True)
 
     def _walk_from_labels(self, by_class: bool | None = None) -> LabelWalk:

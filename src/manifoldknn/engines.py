@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
 
 from manifoldknn.distances import EUCLIDEAN
 from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.inverted import InvertedIndex
-from manifoldknn.neighbors import ExactIndex, NeighborIndex, Neighbors, sorted_neighbors
+from manifoldknn.neighbors import ExactIndex, NeighborIndex, Neighbors
+from manifoldknn.searchers import SearcherIndex, check_searcher, is_searcher, others
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def open_index(
     NeighborIndex
         Ready to be asked.
     """
-    if hasattr(neighbors, "kneighbors"):
+    if is_searcher(neighbors):
         return SearcherIndex(X, neighbors, metric=metric)
     if not isinstance(neighbors, str):
         later = partial(open_index, X, "auto", metric=metric, n_jobs=n_jobs, seed=seed)
@@ -109,8 +109,8 @@ def check_neighbors(neighbors: Any, X: Any, *, metric: Any, graph_neighbors: int
         if neighbors not in NAMES:
             raise ValueError(
                 f"neighbors={neighbors!r} must be one of {', '.join(map(repr, NAMES))}, an "
-                "unfitted or fitted searcher with kneighbors, a pair (indices, distances) or a "
-                "sparse matrix of distances."
+                "unfitted or fitted searcher with kneighbors or transform, a pair (indices, "
+                "distances) or a sparse matrix of distances."
             )
         if neighbors == "inverted" and not _can_invert(X, metric):
             raise ValueError(
@@ -118,7 +118,8 @@ def check_neighbors(neighbors: Any, X: Any, *, metric: Any, graph_neighbors: int
                 "neighbors='exact'."
             )
         return
-    if hasattr(neighbors, "kneighbors"):
+    if is_searcher(neighbors):
+        check_searcher(neighbors, X, metric=metric)
         return
     indices, distances = lists_brought(neighbors)
     n = X.shape[0]
@@ -161,18 +162,9 @@ def lists_brought(neighbors: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
         raise ValueError(
             f"neighbors of type {type(neighbors).__name__} is not understood: pass 'auto', a pair "
             "of arrays (indices, distances) with a row per sample, a sparse matrix of distances, "
-            "or a searcher with kneighbors."
+            "or a searcher with fit and kneighbors or transform."
         )
     return indices, distances
-
-
-def _without_self(indices: NDArray[Any], distances: NDArray[np.float64], k: int) -> Neighbors:
-    """Drop each row from its own list, and sort."""
-    distances = np.where(indices == np.arange(len(indices))[:, None], np.inf, distances)
-    indices, distances = sorted_neighbors(indices, distances, k)
-    # Rows that listed themselves have one neighbour less: use as many as all rows have.
-    usable = int(np.isfinite(distances).sum(axis=1).min())
-    return Neighbors(indices[:, :usable].astype(np.intp), distances[:, :usable])
 
 
 class GivenIndex(NeighborIndex):
@@ -206,7 +198,7 @@ class GivenIndex(NeighborIndex):
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the given neighbours, at most `n_neighbors` per row."""
-        return _without_self(*self._lists, n_neighbors)
+        return others(*self._lists, n_neighbors)
 
     @property
     def opened(self) -> NeighborIndex:
@@ -218,33 +210,3 @@ class GivenIndex(NeighborIndex):
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         """Return the nearest samples of new rows."""
         return self.opened.query(Q, n_neighbors)
-
-
-class SearcherIndex(NeighborIndex):
-    """A search in the manner of scikit-learn's `NearestNeighbors`.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The samples.
-    searcher : estimator
-        Has ``fit(X)`` and ``kneighbors(X, n_neighbors)``, which returns distances
-        and indices; it is cloned, not changed.
-    metric : str or callable
-        Distance between two rows, which the searcher should use too.
-    """
-
-    def __init__(self, X: Any, searcher: Any, *, metric: Any) -> None:
-        self.X, self.metric = X, metric
-        self._searcher = clone(searcher).fit(X)
-
-    def among_samples(self, n_neighbors: int) -> Neighbors:
-        """Return the nearest other samples of every sample."""
-        count = min(n_neighbors + 1, self.n_samples)
-        distances, indices = self._searcher.kneighbors(self.X, n_neighbors=count)
-        return _without_self(np.asarray(indices), np.asarray(distances, float), n_neighbors)
-
-    def query(self, Q: Any, n_neighbors: int) -> Neighbors:
-        """Return the nearest samples of new rows."""
-        distances, indices = self._searcher.kneighbors(Q, n_neighbors=n_neighbors)
-        return Neighbors(np.asarray(indices, dtype=np.intp), np.asarray(distances, float))

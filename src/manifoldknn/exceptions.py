@@ -8,6 +8,7 @@ __all__ = [
     "EverythingLabeledWarning",
     "GraphSizeWarning",
     "ManifoldKNNWarning",
+    "MetricWarning",
     "OneClassWarning",
     "TooFewLabelsError",
     "UnreachedError",
@@ -34,6 +35,10 @@ class OneClassWarning(ManifoldKNNWarning):
 
 class GraphSizeWarning(ManifoldKNNWarning):
     """More graph neighbours were asked for than there are other rows."""
+
+
+class MetricWarning(ManifoldKNNWarning):
+    """A searcher that was brought along measures other distances than the classifier."""
 
 
 class UnreachedWarning(ManifoldKNNWarning):

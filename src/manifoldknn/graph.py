@@ -30,6 +30,7 @@ from manifoldknn.labels import encode_labels
 from manifoldknn.neighbors import Neighbors, check_metric
 from manifoldknn.parameters import check_graph_parameters
 from manifoldknn.samples import check_spread
+from manifoldknn.searchers import check_enough
 from manifoldknn.spanning import Edges
 from manifoldknn.tree import tree_edges
 
@@ -399,6 +400,7 @@ def constrained_graph(
     check_neighbors(neighbors, X, metric=metric, graph_neighbors=graph_neighbors)
     index = open_index(X, neighbors, metric=metric, n_jobs=n_jobs, seed=0)
     found = index.among_samples(candidate_count(graph, graph_neighbors, n))
+    check_enough(found, graph_neighbors)
     return build_graph(
         X,
         found,

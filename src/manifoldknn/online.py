@@ -27,6 +27,7 @@ from manifoldknn.parameters import check_parameters
 from manifoldknn.progress import Stages, spoken
 from manifoldknn.quality import QualityMixin
 from manifoldknn.reconstruct import combined
+from manifoldknn.searchers import is_searcher, searcher_for
 from manifoldknn.spanning import Edges
 from manifoldknn.steps import choose_steps
 
@@ -217,7 +218,7 @@ class OnlineMixin(QualityMixin):
 
     @abstractmethod
     def _learn(
-        self, X: Any, labels: EncodedLabels, stages: Stages, geometry: Geometry | None
+        self, X: Any, labels: EncodedLabels, stages: Stages, geometry: Geometry | None, search: Any
     ) -> None:
         """Build the graph, walk and vote."""
 
@@ -317,7 +318,8 @@ class OnlineMixin(QualityMixin):
         X = self._index.X if geometry is None else geometry.index.X
         if self._settings[-1:] != (named(self.device),):  # else it stays, also where that is gone
             self._steps = choose_steps(self.device, X)
-        self._learn(X, labels, Stages(None, 4, X, None), geometry)
+        search = self.neighbors if geometry is not None else searcher_for(self.neighbors, X)
+        self._learn(X, labels, Stages(None, 4, X, None), geometry, search)
 
     def _known_geometry(self, *, search: bool) -> Geometry | None:
         """Return what need not be searched again: index, neighbours and edges of all rows.
@@ -349,7 +351,7 @@ class OnlineMixin(QualityMixin):
         return self._settings != self._list_settings()
 
     def _lists_were_brought(self) -> bool:
-        return not isinstance(self.neighbors, str) and not hasattr(self.neighbors, "kneighbors")
+        return not isinstance(self.neighbors, str) and not is_searcher(self.neighbors)
 
     def _searches_exactly(self, index: GrowingIndex) -> bool:
         """Tell whether a search over all rows would be exact."""
@@ -362,7 +364,7 @@ class OnlineMixin(QualityMixin):
         """Return a search over more rows than there were."""
         return self._steps.open_index(
             X,
-            "auto" if self._lists_were_brought() else self.neighbors,
+            "auto" if self._lists_were_brought() else searcher_for(self.neighbors, X),
             metric=self.metric,
             n_jobs=self.n_jobs,
             seed=self._seed(),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.engines import GivenIndex, SearcherIndex, check_neighbors, lists_brought
+from manifoldknn.engines import GivenIndex, check_neighbors, lists_brought
 from manifoldknn.gpu.graph import TorchGraph, torch_graph
 from manifoldknn.gpu.index import TorchIndex, device_name, exact_pays
 from manifoldknn.gpu.prediction import KnownWeights, device_votes
@@ -33,6 +33,7 @@ from manifoldknn.memory import available_memory
 from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import NeighborIndex, Neighbors
 from manifoldknn.samples import check_new_samples, check_samples
+from manifoldknn.searchers import SearcherIndex, is_searcher
 from manifoldknn.spanning import Edges
 from manifoldknn.steps import BuiltGraph, CpuSteps, Steps, usable_steps
 from manifoldknn.voters import LabelWalk, kept_per_row
@@ -131,7 +132,7 @@ class TorchSteps:
             self._opened = weakref.ref(index)
             return index
         X = as_numpy(X)
-        if hasattr(neighbors, "kneighbors"):
+        if is_searcher(neighbors):
             return SearcherIndex(X, neighbors, metric=metric)
         return GivenIndex(X, *lists_brought(neighbors), metric=metric, otherwise=opened)
 
