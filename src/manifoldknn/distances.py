@@ -42,7 +42,9 @@ def euclidean_pairs(
         One distance per pair.
     """
     out = np.empty(len(rows))
-    width = (A.nnz + B.nnz) / max(1, A.shape[0] + B.shape[0]) if sparse.issparse(A) else A.shape[1]
+    width = float(A.shape[1])
+    if sparse.issparse(A):  # an entry and its index, several times over
+        width = 8.0 * (A.nnz + B.nnz) / max(1, A.shape[0] + B.shape[0])
     step = max(1, int(_PAIR_BYTES / (8 * max(1.0, width))))
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
