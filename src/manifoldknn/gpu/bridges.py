@@ -1,8 +1,9 @@
 """Short edges between separate parts of very many rows, on the device.
 
 As in `manifoldknn.bridges`: every part looks at the few parts with the nearest
-centres, and finds a short edge to each by going back and forth between them. All
-parts that look at one part look at it together, in one matrix product.
+centres, and at that of the row nearest to its own, and finds a short edge to each by
+going back and forth between them. All parts that look at one part look at it
+together, in one matrix product.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from manifoldknn.gpu.segments import Runs
 from manifoldknn.spanning import Edges
 
 _TILE = 1 << 26  # products at a time
+_STRANGERS = 1 << 12  # parts that look at everyone at a time
 _VALUES = 1 << 27  # values of X that are widened or moved at a time
 
 
@@ -84,12 +86,17 @@ class _Parts:
 
     def pairs_of_rows(self) -> torch.Tensor:
         """Return a short edge from every part to each of its nearest parts, as two rows."""
-        near = self._nearest_parts()
-        one = torch.arange(len(near), device=near.device).repeat_interleave(near.shape[1])
-        other = near.reshape(-1)
+        near, strangers = self._nearest_parts(), self._nearest_strangers()
         if len(near) > MOST_PARTS:
             stand_ins = self._stand_ins()
-            return torch.stack([stand_ins[one], stand_ins[other]], dim=1)
+            ends = torch.cat([stand_ins[near], strangers[:, None]], dim=1)
+            one = stand_ins.repeat_interleave(ends.shape[1])
+            return torch.stack([one, ends.reshape(-1)], dim=1)
+        theirs = self.parts[strangers]
+        missing = ~(near == theirs[:, None]).any(1)
+        near[missing, -1] = theirs[missing]
+        one = torch.arange(len(near), device=near.device).repeat_interleave(near.shape[1])
+        other = near.reshape(-1)
         a = self._nearest_members(one, self.centres[other].to(self.X.dtype))
         b = torch.full_like(a, -1)
         for _ in range(STEPS):
@@ -110,6 +117,16 @@ class _Parts:
             away[torch.arange(len(some)), torch.arange(start, start + len(some))] = torch.inf
             found.append(torch.topk(away, count, dim=1, largest=False)[1])
         return torch.cat(found)
+
+    def _nearest_strangers(self) -> torch.Tensor:
+        """Return the sample of any other part that is nearest to the centre of every part."""
+        # Near the origin, products are accurate where it matters.
+        origin = self.centres.T @ (self.sizes.double() / len(self.X))
+        found = []
+        for some in torch.arange(len(self.sizes), device=self.X.device).split(_STRANGERS):
+            points = (self.centres[some] - origin).to(self.X.dtype)
+            found.append(self._nearest(self.order, origin.to(self.X.dtype), points, some))
+        return self.order[torch.cat(found)]
 
     def _stand_ins(self) -> torch.Tensor:
         """Return the row of every part that is nearest to its centre."""
@@ -139,14 +156,23 @@ class _Parts:
         return answer
 
     def _nearest(
-        self, members: torch.Tensor, centre: torch.Tensor, points: torch.Tensor
+        self,
+        members: torch.Tensor,
+        centre: torch.Tensor,
+        points: torch.Tensor,
+        relatives: torch.Tensor | None = None,
     ) -> torch.Tensor:
+        """Return the place of the member nearest to each point, relatives of a part left out."""
         least = torch.full((len(points),), torch.inf, dtype=self.X.dtype, device=self.X.device)
         place = torch.zeros(len(points), dtype=torch.int64, device=self.X.device)
         step = max(1, min(_TILE // len(points), _VALUES // self.X.shape[1]))
         for start in range(0, len(members), step):
-            rows = self.X[members[start : start + step]] - centre
-            away, at = (rows.square().sum(1) - 2.0 * (points @ rows.T)).min(1)
+            some = members[start : start + step]
+            rows = self.X[some] - centre
+            squares = rows.square().sum(1) - 2.0 * (points @ rows.T)
+            if relatives is not None:
+                squares.masked_fill_(self.parts[some][None, :] == relatives[:, None], torch.inf)
+            away, at = squares.min(1)
             better = away < least
             least, place = torch.where(better, away, least), torch.where(better, at + start, place)
         return place
