@@ -11,7 +11,7 @@ STAGES = {
     "neighbours_s": ("steps.CpuSteps.open_index", "steps.CpuSteps.lists"),
     "graph_s": ("steps.CpuSteps.graph",),
     "spanning_s": ("edges.in_spanning_forest",),
-    "joining_s": ("edges._joined",),
+    "joining_s": ("edges.joined_parts",),
     "walk_s": ("steps.CpuSteps.walk",),
 }
 

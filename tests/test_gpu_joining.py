@@ -44,7 +44,7 @@ def test_other_metrics_are_measured_on_the_cpu():
 
 def test_many_rows_outside_are_joined_by_short_edges(monkeypatch):
     called = []
-    monkeypatch.setattr(joining, "EXACT_WORK", 0)
+    monkeypatch.setattr("manifoldknn.joining.EXACT_WORK", 0)
     monkeypatch.setattr(joining, "short_bridges", lambda *given: called.append(len(given)))
     joining.joined_parts(torch.zeros(4, 2), torch.tensor([0, 0, 1, 1]), "euclidean")
     assert called == [2]

@@ -281,6 +281,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
                 sigma=self.sigma,
                 tree_depth=self.tree_depth,
                 theta=self.theta,
+                n_jobs=self.n_jobs,
                 **pairs,
             )
         with stages.stage("walk"):

@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from manifoldknn.bridges import short_joining_edges
 from manifoldknn.csr import kept_entries
-from manifoldknn.distances import EUCLIDEAN
+from manifoldknn.joining import joined_parts
 from manifoldknn.neighbors import Neighbors
-from manifoldknn.spanning import Edges, in_spanning_forest, joining_edges
+from manifoldknn.spanning import Edges, in_spanning_forest
 
 CANDIDATES = 30  # neighbours whose graph the spanning tree of "pruned" is taken from
-EXACT_WORK = 5e10  # products; about a second
 ALWAYS_KEPT = 3  # nearest neighbours whose edges "pruned" keeps even if one-sided
 
 
@@ -44,7 +42,9 @@ def union_edges(neighbors: Neighbors) -> Edges:
     return low, high, length
 
 
-def pruned_edges(X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any) -> Edges:
+def pruned_edges(
+    X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any, n_jobs: int | None = None
+) -> Edges:
     """Return the pairs of the pruned graph: mutual neighbours plus a spanning tree.
 
     A pair is kept if each is among the other's `n_neighbors` nearest, or one is
@@ -62,6 +62,8 @@ def pruned_edges(X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any)
         Neighbours that count as mutual.
     metric : str or callable
         Distance between two rows.
+    n_jobs : int, optional
+        Threads for joining very many rows; all cores by default.
 
     Returns
     -------
@@ -81,22 +83,12 @@ def pruned_edges(X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any)
     graph = sparse.coo_array((np.ones(len(low)), (low, high)), shape=(n, n))
     n_parts, parts = csgraph.connected_components(graph, directed=False)
     if n_parts > 1:
-        more = _joined(X, parts.astype(np.intp), metric)
+        more = joined_parts(X, parts.astype(np.intp), metric=metric, n_jobs=n_jobs)
         low, high = np.concatenate([low, more[0]]), np.concatenate([high, more[1]])
         length = np.concatenate([length, more[2]])
         order = np.lexsort((high, low))
         low, high, length = low[order], high[order], length[order]
     return low, high, length
-
-
-def _joined(X: Any, parts: NDArray[np.intp], metric: Any) -> Edges:
-    """Join parts by their shortest edges, or by short ones where those would take too long."""
-    outside = len(parts) - np.bincount(parts).max()
-    work = float(outside) * X.shape[0] * X.shape[1]
-    plain = isinstance(metric, str) and metric in EUCLIDEAN and not sparse.issparse(X)
-    if work > EXACT_WORK and plain:
-        return short_joining_edges(X, parts)
-    return joining_edges(X, parts, metric=metric)
 
 
 def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:

@@ -310,7 +310,13 @@ def build_graph(
 
 
 def selected_edges(
-    X: Any, neighbors: Neighbors, *, graph: str, graph_neighbors: int, metric: Any
+    X: Any,
+    neighbors: Neighbors,
+    *,
+    graph: str,
+    graph_neighbors: int,
+    metric: Any,
+    n_jobs: int | None = None,
 ) -> Edges:
     """Return the pairs that carry the third rule; labels have no part in it.
 
@@ -318,6 +324,8 @@ def selected_edges(
     ----------
     X, neighbors, graph, graph_neighbors, metric
         As in `build_graph`; every pair of ``graph="full"`` carries the rule, none is named.
+    n_jobs : int, optional
+        Threads; all cores by default.
 
     Returns
     -------
@@ -335,7 +343,7 @@ def selected_edges(
                 neighbors.indices[:, :graph_neighbors], neighbors.distances[:, :graph_neighbors]
             )
         )
-    return pruned_edges(X, neighbors, graph_neighbors, metric=metric)
+    return pruned_edges(X, neighbors, graph_neighbors, metric=metric, n_jobs=n_jobs)
 
 
 def candidate_count(graph: str, graph_neighbors: int, n_samples: int) -> int:

@@ -72,7 +72,7 @@ class Steps(Protocol):
 
     def graph(
         self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, **pairs: Any,
+        sigma: float | str, tree_depth: int, theta: float, n_jobs: int | None, **pairs: Any,
     ) -> BuiltGraph:  # fmt: skip
         """Return the constrained graph; `edges` are the selected pairs if they are known."""
 
@@ -128,11 +128,11 @@ class CpuSteps:
 
     def graph(
         self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, **pairs: Any,
+        sigma: float | str, tree_depth: int, theta: float, n_jobs: int | None, **pairs: Any,
     ) -> BuiltGraph:  # fmt: skip
         """Return the constrained graph."""
         width = automatic_sigma(neighbors) if sigma == "auto" else float(sigma)
-        edges = edges or selected_edges(X, neighbors, **pairs)
+        edges = edges or selected_edges(X, neighbors, n_jobs=n_jobs, **pairs)
         graph = build_graph(
             X, neighbors, codes, sigma=width, tree_depth=tree_depth, theta=theta, edges=edges,
             **pairs,

@@ -2,8 +2,8 @@
 
 Few rows outside the largest part: exactly the shortest edges, in tiles of all
 distances. Many: short edges between parts with near centres, as in
-`manifoldknn.bridges`. The limit between the two is the processor's own, so that a
-graph does not depend on where it was made.
+`manifoldknn.bridges`. The limit between the two is that of `manifoldknn.joining`,
+so that a graph does not depend on where it was made.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from manifoldknn import joining
 from manifoldknn.distances import EUCLIDEAN, euclidean_pairs
-from manifoldknn.edges import EXACT_WORK
 from manifoldknn.gpu.bridges import short_bridges
 from manifoldknn.spanning import Edges, joining_edges
 
@@ -45,15 +45,15 @@ def joined_parts(X: torch.Tensor, parts: torch.Tensor, metric: Any) -> Edges:
 
     Notes
     -----
-    Cost O(s·n·d) for the s rows outside the largest part, up to 5e10 products; beyond,
+    Cost O(s·n·d) for the s rows outside the largest part, up to some 1e9 pairs; beyond,
     O(n·d) per part that a part looks at.
     """
     if not (isinstance(metric, str) and metric in EUCLIDEAN):
-        return joining_edges(X.cpu().numpy(), parts.cpu().numpy(), metric=metric)
+        return joining.joined_parts(X.cpu().numpy(), parts.cpu().numpy(), metric=metric)
     outside = len(parts) - int(torch.bincount(parts).max())
-    if float(outside) * X.shape[0] * X.shape[1] > EXACT_WORK:
-        return short_bridges(X, parts)
-    return joining_edges(X, parts.cpu().numpy(), metric=metric, search=_nearest_strangers)
+    if joining.is_affordable(outside, X.shape[0], X.shape[1]):
+        return joining_edges(X, parts.cpu().numpy(), metric=metric, search=_nearest_strangers)
+    return short_bridges(X, parts)
 
 
 def _nearest_strangers(

@@ -154,10 +154,10 @@ class TorchSteps:
 
     def graph(
         self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, **pairs: Any,
+        sigma: float | str, tree_depth: int, theta: float, n_jobs: int | None, **pairs: Any,
     ) -> BuiltGraph:  # fmt: skip
         """Return the constrained graph; the device selects pairs faster than it is sent them."""
-        del edges
+        del edges, n_jobs
         found, self._found = self._found, None
         place = doubles(self.device)
         if found is None or found[0] is not neighbors:

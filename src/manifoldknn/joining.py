@@ -1,0 +1,71 @@
+"""Edges between parts of the candidate graph that nothing joins.
+
+Exactly the shortest ones (`spanning`) where that takes seconds; short ones
+(`bridges`) where it would take longer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.bridges import short_joining_edges
+from manifoldknn.partsearch import values_per_row
+from manifoldknn.spanning import Edges, joining_edges
+
+EXACT_WORK = 5e10  # products; seconds
+_LEAST_WORK_PER_PAIR = 50  # a pair costs as much as this many products, however few its columns
+
+
+def joined_parts(
+    X: Any, parts: NDArray[np.intp], *, metric: Any, n_jobs: int | None = None
+) -> Edges:
+    """Return edges that join separate parts into one.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The samples.
+    parts : ndarray of shape (n_samples,)
+        Number of the part each sample belongs to, 0 … n_parts - 1.
+    metric : str or callable
+        Distance between two rows.
+    n_jobs : int, optional
+        Threads; all cores by default. The answer does not depend on it.
+
+    Returns
+    -------
+    low, high : ndarray of int
+        Joining edges, ``low < high``, sorted; one less than there are parts.
+    length : ndarray of float
+        Their lengths.
+
+    Notes
+    -----
+    The shortest edges, O(s·n·d) for the s samples outside the largest of p parts, up to some 1e9
+    pairs; beyond, short ones, O(p·n·d).
+    """
+    outside = len(parts) - int(np.bincount(parts).max())
+    if is_affordable(outside, X.shape[0], values_per_row(X)):
+        return joining_edges(X, parts, metric=metric)
+    return short_joining_edges(X, parts, metric=metric, n_jobs=n_jobs)
+
+
+def is_affordable(n_outside: int, n_samples: int, n_values: float) -> bool:
+    """Tell whether exactly the shortest edges take seconds.
+
+    Parameters
+    ----------
+    n_outside, n_samples : int
+        Samples outside the largest part, and in all.
+    n_values : float
+        Values in a row that are not known to be 0.
+
+    Returns
+    -------
+    bool
+        Whether they do.
+    """
+    return float(n_outside) * n_samples * max(n_values, _LEAST_WORK_PER_PAIR) <= EXACT_WORK
