@@ -33,10 +33,17 @@ def test_exactly_the_shortest_edges_where_that_is_affordable(metric, form, monke
 
 
 def test_few_columns_do_not_make_pairs_cheap():
-    assert is_affordable(10_000, 90_000, 3)
-    assert not is_affordable(10_000, 110_000, 3)
-    assert is_affordable(10_000, 7_000, 700)
-    assert not is_affordable(10_000, 8_000, 700)
+    for metric in ("euclidean", "cosine"):
+        assert is_affordable(10_000, 90_000, 3, metric)
+        assert not is_affordable(10_000, 110_000, 3, metric)
+        assert is_affordable(10_000, 7_000, 700, metric)
+        assert not is_affordable(10_000, 8_000, 700, metric)
+
+
+@pytest.mark.parametrize("metric", ["manhattan", lambda x, y: abs(x - y).max()])
+def test_pairs_cost_more_where_no_product_measures_them(metric):
+    assert is_affordable(10_000, 12_000, 50, metric)
+    assert not is_affordable(10_000, 13_000, 50, metric)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])

@@ -50,7 +50,8 @@ def pruned_edges(
     A pair is kept if each is among the other's `n_neighbors` nearest, or one is
     among the other's 3 nearest, or it lies in the minimum spanning tree of the
     candidate graph; parts still separate are joined by their shortest edges (by
-    nearly the shortest if that means measuring more than some 1e9 distances).
+    nearly the shortest if that means measuring more than some 1e9 distances; see
+    `joining.joined_parts`).
 
     Parameters
     ----------

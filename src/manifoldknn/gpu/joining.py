@@ -51,7 +51,7 @@ def joined_parts(X: torch.Tensor, parts: torch.Tensor, metric: Any) -> Edges:
     if not (isinstance(metric, str) and metric in EUCLIDEAN):
         return joining.joined_parts(X.cpu().numpy(), parts.cpu().numpy(), metric=metric)
     outside = len(parts) - int(torch.bincount(parts).max())
-    if joining.is_affordable(outside, X.shape[0], X.shape[1]):
+    if joining.is_affordable(outside, X.shape[0], X.shape[1], metric):
         return joining_edges(X, parts.cpu().numpy(), metric=metric, search=_nearest_strangers)
     return short_bridges(X, parts)
 
