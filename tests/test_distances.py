@@ -1,10 +1,18 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 
 import manifoldknn.distances as distances_module
 import oracles
-from manifoldknn.distances import distance_blocks, euclidean_lists, euclidean_pairs
+from manifoldknn.distances import (
+    distance_blocks,
+    euclidean_lists,
+    euclidean_pairs,
+    largest_value,
+    row_blocks,
+    squared_norms,
+)
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1.0, 1e160])
@@ -56,3 +64,40 @@ def test_very_wide_sparse_rows_are_measured_many_at_a_time(monkeypatch):
     assert len(steps) < 50
     dense = narrow.toarray()
     np.testing.assert_allclose(found, euclidean_lists(dense, dense, lists), rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("metric", "resolution"),
+    [("euclidean", 0.0), ("euclidean", 1e-9), ("cosine", 0.0), ("manhattan", 0.0)],
+)
+def test_distance_blocks_over_blocks_of_samples(monkeypatch, form, dtype, metric, resolution):
+    monkeypatch.setattr(distances_module, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(distances_module, "_ROW_BYTES", 400)
+    X = np.random.default_rng(6).normal(size=(50, 4)).astype(dtype)
+    rows = np.array([3, 7, 8, 9, 11, 49])
+    blocks = list(distance_blocks(form(X), rows, metric=metric, resolution=resolution))
+    assert len(blocks) == 3
+    found = np.vstack([block for _, block in blocks])
+    names = {"euclidean": "euclidean", "cosine": "cosine", "manhattan": "cityblock"}
+    expected = cdist(X[rows].astype(float), X.astype(float), names[metric])
+    np.testing.assert_allclose(found, expected, atol=1e-3 if dtype == np.float32 else 1e-7)
+
+
+@pytest.mark.parametrize("X", [np.ones((70, 30)), sparse.eye_array(70, 10**6, format="csr")])
+def test_row_blocks_cover_all_rows_once(monkeypatch, X):
+    monkeypatch.setattr(distances_module, "_ROW_BYTES", 8 * 30 * 8)
+    starts = [block.start for block in row_blocks(X)]
+    ends = [block.stop for block in row_blocks(X)]
+    assert starts == [0, *ends[:-1]]
+    assert ends[-1] == 70
+    assert len(starts) == (9 if isinstance(X, np.ndarray) else 1)
+    assert len(list(row_blocks(X, least=35))) <= 2
+
+
+def test_largest_value_and_norms():
+    X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    assert largest_value(X) == np.abs(X).max()
+    assert largest_value(-np.ones((2, 2))) == 1
+    np.testing.assert_allclose(squared_norms(X), (X.astype(float) ** 2).sum(axis=1), rtol=1e-14)

@@ -4,6 +4,7 @@ import pickle
 import numpy as np
 import pytest
 
+import manifoldknn.distances as distances
 from manifoldknn.inverted import RECALL, InvertedIndex
 from manifoldknn.neighbors import ExactIndex
 
@@ -109,3 +110,37 @@ def test_released_lists_are_made_again_as_they_were():
     for found, again in zip(before, (index.query(Q.astype(np.float32), 5), index.among_samples(5))):
         np.testing.assert_array_equal(found.indices, again.indices)
         np.testing.assert_array_equal(found.distances, again.distances)
+
+
+def test_released_lists_of_many_columns_are_made_again_as_they_were():
+    X = clustered(3000, 80).astype(np.float32)
+    index = InvertedIndex(X)
+    before, probes = index.among_samples(5), index._lists.nprobe
+    index.release()
+    again = index.among_samples(5)
+    assert index._lists.nprobe == probes
+    np.testing.assert_array_equal(before.indices, again.indices)
+
+
+def test_more_columns_than_rows():
+    rng = np.random.default_rng(4)
+    X = rng.random((300, 500)).astype(np.float32)
+    index = InvertedIndex(X)
+    assert index.recall >= RECALL
+    assert recall(index.among_samples(30), ExactIndex(X).among_samples(30)) > 0.95
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_moved_scaled_and_cast_block_by_block(monkeypatch, metric, dtype):
+    X = (3 + clustered(500, 20)).astype(dtype)
+    X[7] = 0
+    whole = InvertedIndex(X, metric=metric)._rows
+    monkeypatch.setattr(distances, "_ROW_BYTES", 1000)
+    np.testing.assert_array_equal(InvertedIndex(X, metric=metric)._rows, whole)
+    if metric == "cosine":
+        norms = np.linalg.norm(X.astype(float), axis=1)
+        expected = X / np.where(norms > 0, norms, 1)[:, None]
+    else:
+        expected = X if dtype == np.float32 else X - X.mean(axis=0)
+    np.testing.assert_allclose(whole, expected, rtol=1e-6, atol=1e-6)

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manifoldknn.distances import squared_norms
 from manifoldknn.neighbors import ExactIndex
-from manifoldknn.products import candidates_by_products, squared_norms
+from manifoldknn.products import candidates_by_products
 
 
 @settings(deadline=None)

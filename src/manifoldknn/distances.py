@@ -19,6 +19,57 @@ EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
 _PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
+_ROW_BYTES = 1 << 24  # of samples that are moved, scaled or cast at a time
+
+
+def values_per_row(X: Any) -> int:
+    """Return how many numbers a row of X holds, on average and at least 1.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The samples.
+
+    Returns
+    -------
+    int
+        Columns of a dense X, stored entries of a sparse one.
+    """
+    return max(1, int(X.nnz // max(1, X.shape[0]) if sparse.issparse(X) else X.shape[1]))
+
+
+def row_blocks(X: Any, least: int = 1) -> Iterator[slice]:
+    """Yield blocks of rows that fill 16 MB in double precision.
+
+    Whoever changes samples (moves, scales or casts them) does so block by block: X is by
+    far the largest array there is, and another one like it may not fit.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The samples.
+    least : int, default=1
+        Rows of a block, however long they are.
+
+    Yields
+    ------
+    slice
+        Rows, one block after another.
+    """
+    step = max(least, _ROW_BYTES // (8 * values_per_row(X)))
+    for start in range(0, X.shape[0], step):
+        yield slice(start, min(start + step, X.shape[0]))
+
+
+def squared_norms(X: NDArray[Any]) -> NDArray[np.float64]:
+    """Return ‖x‖² of every row in double precision."""
+    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return norms
+
+
+def largest_value(X: NDArray[Any]) -> float:
+    """Return the largest absolute value, without an array of them."""
+    return max(float(X.max()), -float(X.min()))
 
 
 def euclidean_pairs(
@@ -127,14 +178,42 @@ def distance_blocks(
     distances : ndarray of shape (len(part), n_samples)
         Their distances.
     """
-    euclidean = isinstance(metric, str) and metric in EUCLIDEAN
-    if euclidean and not sparse.issparse(X):
-        X = X - X.mean(axis=0, dtype=np.float64)
-    name = "euclidean" if euclidean else metric
-    if euclidean and resolution and not sparse.issparse(X):
-        largest = float(np.square(X, dtype=np.float64).sum(axis=1).max())
-        name = "minkowski" if largest > _BLURRED * resolution**2 else name
-    step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[0])))
+    measured = _Measure(X, metric, resolution)
+    n = X.shape[0]
+    step = max(1, _CHUNK_BYTES // (8 * max(1, n)))
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
-        yield part, np.asarray(pairwise_distances(X[part], X, metric=name), dtype=np.float64)
+        distances = np.empty((len(part), n))
+        for samples in row_blocks(X):
+            distances[:, samples] = measured(X[part], samples)
+        yield part, distances
+
+
+class _Measure:
+    """Distances between rows and some of the samples, of which a block at a time is centred."""
+
+    def __init__(self, X: Any, metric: Any, resolution: float) -> None:
+        euclidean = isinstance(metric, str) and metric in EUCLIDEAN
+        self._X = X
+        self._name = "euclidean" if euclidean else metric
+        self._norms: NDArray[np.float64] | None = None
+        if not euclidean or sparse.issparse(X):
+            return
+        self._center = X.mean(axis=0, dtype=np.float64)
+        self._norms = np.empty(X.shape[0])
+        for block in row_blocks(X):
+            self._norms[block] = squared_norms(X[block] - self._center)
+        if resolution and self._norms.max() > _BLURRED * resolution**2:
+            self._name, self._norms = "minkowski", None
+
+    def __call__(self, rows: Any, samples: slice) -> NDArray[np.float64]:
+        if self._norms is None:
+            found = pairwise_distances(rows, self._X[samples], metric=self._name)
+            return np.asarray(found, dtype=np.float64)
+        moved = rows - self._center
+        out: NDArray[np.float64] = moved @ (self._X[samples] - self._center).T
+        out *= -2.0
+        out += squared_norms(moved)[:, None]
+        out += self._norms[samples]
+        np.maximum(out, 0.0, out=out)
+        return np.sqrt(out, out=out)

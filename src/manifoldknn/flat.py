@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.distances import largest_value, row_blocks
 from manifoldknn.faiss_threads import faiss_threads
 from manifoldknn.threads import single_threaded_products
 
@@ -37,7 +38,7 @@ class FlatSearch:
 
     def __init__(self, X: NDArray[Any], *, n_jobs: int | None = None) -> None:
         # On a scale where squares neither over- nor underflow.
-        self._scale = float(np.abs(X).max()) or 1.0
+        self._scale = largest_value(X) or 1.0
         self._rows = self._single(X)
         self._n_jobs = n_jobs
 
@@ -87,11 +88,15 @@ class FlatSearch:
             One per row.
         """
         scale, width = self._scale, Q.shape[1] + 8
-        norm = np.sqrt(np.einsum("ij,ij->i", Q / scale, Q / scale))
+        scaled = Q / scale
+        norm = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
         within = farthest / scale
         wrong = width * _UNIT * np.square(2 * norm + within) + width * _TINY
         sure: NDArray[np.bool_] = np.square(within) < squares / scale**2 - wrong
         return sure
 
     def _single(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        return np.ascontiguousarray(X / self._scale, dtype=np.float32)
+        rows = np.empty(X.shape, dtype=np.float32)
+        for block in row_blocks(X):
+            rows[block] = X[block] / self._scale
+        return rows

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
-from manifoldknn.distances import EUCLIDEAN
+from manifoldknn.distances import EUCLIDEAN, squared_norms
 from manifoldknn.neighbors import NeighborIndex, Neighbors, nearest_euclidean, sorted_neighbors
-from manifoldknn.products import SPARE, candidates_by_products, squared_norms
+from manifoldknn.products import SPARE, candidates_by_products
 
 _SPARE_SHARE = 4  # a new buffer has room for a quarter more rows
 _CHUNK_VALUES = 1 << 22

@@ -11,13 +11,16 @@ high enough.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.distances import row_blocks, squared_norms
 from manifoldknn.faiss_threads import faiss_threads
 from manifoldknn.neighbors import NeighborIndex, Neighbors, sorted_neighbors
+from manifoldknn.principal import PrincipalAxes
 from manifoldknn.progress import countdown
 
 logger = logging.getLogger(__name__)
@@ -25,8 +28,8 @@ logger = logging.getLogger(__name__)
 RECALL = 0.97  # of the 30 nearest; see benchmarks/results for what it costs in error
 _CHECKED_ROWS = 192  # rows on which recall is measured
 _CHECKED_NEIGHBORS = 30
-_COMPONENTS = 64
-_PCA_ROWS = 5000
+COMPONENTS = 64  # leading axes looked at first
+PCA_ROWS = 5000  # from which they are taken
 _CANDIDATES = 2.1  # measured again per neighbour wanted
 _CHUNK_ROWS = 1 << 13
 
@@ -83,26 +86,29 @@ class InvertedIndex(NeighborIndex):
 
     def _single(self, X: Any) -> NDArray[np.float32]:
         """Rows as contiguous float32, of length 1 for cosine: then ‖x-y‖² = 2·(1-cos)."""
-        if self.metric == "cosine":
-            norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-            X = X / np.where(norms > 0, norms, 1.0)[:, None]
-        elif X.dtype != np.float32:
-            X = X - self._center
-        return np.ascontiguousarray(X, dtype=np.float32)
+        if self.metric != "cosine" and X.dtype == np.float32:
+            return np.ascontiguousarray(X)
+        rows = np.empty(X.shape, dtype=np.float32)
+        for block in row_blocks(X):
+            if self.metric == "cosine":
+                norms = np.sqrt(squared_norms(X[block]))
+                rows[block] = X[block] / np.where(norms > 0, norms, 1.0)[:, None]
+            else:
+                rows[block] = X[block] - self._center
+        return rows
 
     def _tune(self, faiss: Any) -> None:
         """Choose components and lists such that the recall is reached."""
-        n, d = self._rows.shape
+        n = len(self._rows)
         k = min(_CHECKED_NEIGHBORS, n - 1)
         checked = np.sort(self._rng.choice(n, min(_CHECKED_ROWS, n), replace=False))
         truth = faiss.knn(self._rows[checked], self._rows, k + 1)[1]
         width = self._width(k + 1)
-        for components in self._component_choices():
-            basis = self._basis(components)
+        for basis in self._bases():
             self._basis_used, self._projected = basis, self._project(self._rows, basis)
             sample = self._projected[checked]
             ceiling = _recall(truth, faiss.knn(sample, self._projected, width)[1])
-            if ceiling >= RECALL or components >= d:
+            if ceiling >= RECALL:
                 break
         lists = faiss.IndexIVFFlat(
             faiss.IndexFlatL2(self._projected.shape[1]),
@@ -127,22 +133,20 @@ class InvertedIndex(NeighborIndex):
             self._projected.shape[1], lists.nprobe, lists.nlist, self.recall,
         )  # fmt: skip
 
-    def _component_choices(self) -> list[int]:
-        d = self._rows.shape[1]
-        choices = [_COMPONENTS]
-        while choices[-1] < d:
-            choices.append(2 * choices[-1])
-        choices[-1] = min(choices[-1], d)
-        return choices
-
-    def _basis(self, components: int) -> NDArray[np.float32] | None:
+    def _bases(self) -> Iterator[NDArray[np.float32] | None]:
+        """Yield more and more of the leading axes, and None in the end: all columns."""
         n, d = self._rows.shape
-        if components >= d:
-            return None
-        if not hasattr(self, "_axes"):
-            rows = self._rows[np.sort(self._rng.choice(n, min(_PCA_ROWS, n), replace=False))]
-            self._axes = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1]
-        return np.ascontiguousarray(self._axes[:, :components], dtype=np.float32)
+        if d > COMPONENTS:
+            chosen = np.sort(self._rng.choice(n, min(PCA_ROWS, n), replace=False))
+            principal = PrincipalAxes(self._rows, chosen)
+            yield principal.leading(COMPONENTS)
+            count, axes = 2 * COMPONENTS, principal.leading(d)
+            while count < axes.shape[1]:
+                yield np.ascontiguousarray(axes[:, :count])
+                count *= 2
+            if axes.shape[1] < d:
+                yield axes
+        yield None
 
     def _project(
         self, rows: NDArray[np.float32], basis: NDArray[np.float32] | None

@@ -20,10 +20,10 @@ from sklearn import config_context
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
-from manifoldknn.distances import EUCLIDEAN, euclidean_lists
+from manifoldknn.distances import EUCLIDEAN, euclidean_lists, squared_norms
 from manifoldknn.faiss_threads import has_faiss
 from manifoldknn.flat import FlatSearch
-from manifoldknn.products import SPARE, candidates_by_products, least_distance, squared_norms
+from manifoldknn.products import SPARE, candidates_by_products, least_distance
 from manifoldknn.progress import countdown
 from manifoldknn.threads import in_threads, thread_count
 from manifoldknn.treesearch import TreeSearch

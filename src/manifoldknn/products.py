@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.distances import squared_norms
+
 SPARE = 4  # extra candidates, so that rounding in the search cannot lose a true neighbour
-
-
-def squared_norms(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Return ‖x‖² of every row in double precision."""
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
 
 
 def least_distance(

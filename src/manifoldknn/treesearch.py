@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from manifoldknn.distances import largest_value
 from manifoldknn.threads import single_threaded_products
 
 _LEAF = 32
@@ -46,7 +47,7 @@ class TreeSearch:
 
     def __init__(self, X: NDArray[Any]) -> None:
         # On a scale where squares neither over- nor underflow.
-        self._scale = float(np.abs(X).max()) or 1.0
+        self._scale = largest_value(X) or 1.0
         scaled = X / np.float64(self._scale)
         self._center = scaled.mean(axis=0)
         scaled -= self._center
