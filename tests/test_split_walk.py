@@ -12,7 +12,7 @@ from manifoldknn import ManifoldKNNClassifier, constrained_graph
 from manifoldknn.graph import automatic_sigma, build_graph
 from manifoldknn.neighbors import ExactIndex
 from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.split_walk import split_walk
+from manifoldknn.split_walk import most_entries, split_walk
 
 
 def half_labeled(n, n_classes, share, seed, spread=2.0):
@@ -173,3 +173,22 @@ def test_constrained_graph_is_what_these_tests_build():
     np.fill_diagonal(same, False)
     assert (W.toarray()[same] == 1).all()
     assert (built(X, y).to_matrix().toarray()[same] == 1).all()
+
+
+def test_more_weights_than_memory_is_meant_for_are_walked_otherwise(monkeypatch):
+    X, y = half_labeled(600, 2, 0.5, seed=3)
+    labeled = np.flatnonzero(y >= 0)
+    graph = NormalizedGraph(built(X, y))
+    monkeypatch.setattr(split_module, "_MOST_ENTRIES", 0)
+    assert split_walk(graph, labeled, 0.99, 5, tol=1e-3) is not None
+    monkeypatch.setattr(split_module, "_PER_ROW", 1)
+    monkeypatch.setattr(split_module, "_PER_ROW_OF_MANY", 1)
+    for n_jobs in (1, 2):
+        assert split_walk(graph, labeled, 0.99, 5, tol=1e-3, n_jobs=n_jobs) is None
+
+
+def test_the_more_labels_the_more_weights_are_held():
+    assert most_entries(1000, 500) == 1 << 22
+    assert most_entries(10**6, 1000) == 64 * 10**6
+    assert most_entries(10**6, 50_000) == 200 * 10**6
+    assert most_entries(10**6, 500_000) == most_entries(10**6, 100_000) == 400 * 10**6

@@ -36,6 +36,9 @@ _SHARES = 3.0  # the tolerance is shared by what is left out of H, of the series
 _COLUMNS = 256  # of H at a time
 _ENTRIES = 1 << 22  # but not more entries than this, here and in the rows of weights
 _ROWS = 2048  # of weights at a time
+_MOST_ENTRIES = 1 << 22  # of H that are kept at least,
+_PER_ROW = 64  # or so many per row,
+_PER_ROW_OF_MANY = 400  # or so many where a tenth or more of the rows is labelled
 _RUN = 4  # blocks that use the same memory: fresh memory costs as much as writing it twice
 
 
@@ -69,8 +72,9 @@ def split_walk(
     -------
     NearestLabeled or None
         None where this is not the way: too few must-links per row, a graph that should not be
-        factorised, degrees that single precision cannot hold, or must-links among rows that are
-        not asked for. Weights of rows far from all labels may be too small for it; such rows have
+        factorised, degrees that single precision cannot hold, must-links among rows that are
+        not asked for, or far more weights that count than usual. Weights of rows far from all
+        labels may be too small for it; such rows have
         a tiny or infinitely negative `log_scale`.
 
     Notes
@@ -88,6 +92,8 @@ def split_walk(
     # Products are small: threads of their own would not help, and would stay awake for a while.
     with single_threaded_products():
         weights = _weights(graph, labeled, alpha, tol, n_jobs)
+        if weights is None:
+            return None
         height = int(np.clip(_ENTRIES // weights.largest_class, 1, _ROWS))
         blocks = [slice(start, start + height) for start in range(0, graph.n_samples, height)]
 
@@ -104,8 +110,8 @@ def _weights(
     alpha: float,
     tol: float,
     n_jobs: int | None,
-) -> SplitWeights:
-    """Return the weights of equation 4, in single precision."""
+) -> SplitWeights | None:
+    """Return the weights of equation 4, in single precision; None if they are too many."""
     n = graph.n_samples
     half = 0.5 * graph.log_degrees
     root = np.exp(half - 0.5 * (half.max() + half.min()))
@@ -129,7 +135,9 @@ def _weights(
     mean = 0.5 * (sums[:, 0] / root + sums[:, 1] * root) / len(labeled)
     left = [smooth * (0.5 * root)[:, None], smooth * (0.5 / root)[:, None]]
     right = [R[labeled] / root[labeled, None], R[labeled] * root[labeled, None]]
-    local = _local_part(halves, root, mean, tol, n_jobs)
+    local = _local_part(halves, root, mean, tol, n_jobs, most_entries(n, len(labeled)))
+    if local is None:
+        return None
     column = np.zeros(n, dtype=local.indices.dtype)
     column[labeled] = np.arange(len(labeled))
     local = sparse.csr_array(
@@ -195,6 +203,7 @@ def _local_part(
     mean: NDArray[np.float64],
     tol: float,
     n_jobs: int | None,
+    most: int,
 ) -> Any:
     """Return A₀⁻¹ between all rows and linked ones as weights, without negligible entries.
 
@@ -212,20 +221,27 @@ def _local_part(
         Error allowed, relative to the largest weight of the row.
     n_jobs : int, optional
         Threads.
+    most : int
+        Entries of H that may be held.
 
     Returns
     -------
-    csr_array of shape (n_samples, n_linked)
-        Single precision.
+    csr_array of shape (n_samples, n_linked) or None
+        Single precision; None if there are more entries.
     """
     share = tol / _SHARES
     u, linked = halves.rows, halves.linked
     scales = _Scales(root[u], root[linked], halves.delta)
-    hits = _hits(halves, share * mean[u] / scales.largest(), n_jobs)
+    # H is nowhere less than αS_UL, its first term: the largest weight of a row is at least this.
+    first = np.maximum(mean[u], row_maxima(scales.weights(halves.down), 0.0))
+    hits = _hits(halves, share * first / scales.largest(), n_jobs, most)
+    if hits is None:
+        return None
     weight = scales.weights(hits)
     top = np.maximum(mean[u], row_maxima(weight, 0.0))
     bar = (share * top).astype(np.float32)
     hits = kept_entries(hits, weight.data >= np.repeat(bar, np.diff(hits.indptr)))
+    del weight
 
     # A walker in row i enters L with probability hit_i; an error in the row of the label where it
     # does so is passed on to row i at most times that.
@@ -239,18 +255,41 @@ def _local_part(
     series = _series(halves, scales, hits, share * float(bound.min()))
     # In both, x_ij stands for an entry of A₀⁻¹ times Δ_j: `weights` divides by it.
     lower = series + sparse.eye_array(len(linked), format="csr", dtype=np.float32)
-    upper = _products(hits, lower, n_jobs)
+    upper = scales.weights(_products(hits, lower, n_jobs))
+    del hits, series
     within = _Scales(scales.linked, scales.linked, halves.delta)
-    local = sparse.vstack([scales.weights(upper), within.weights(lower)], format="csr")
+    local = sparse.vstack([upper, within.weights(lower)], format="csr")
+    del upper
     place = np.empty(len(root), dtype=np.intp)
     place[u] = np.arange(len(u))
     place[linked] = len(u) + np.arange(len(linked))
     return local[place]
 
 
-def _hits(halves: Halves, least: NDArray[np.float64], n_jobs: int | None) -> Any:
-    """Return the entries of H that are at least as large as is said for their row."""
+def most_entries(n_samples: int, n_labeled: int) -> int:
+    """Return how many entries of H are held before the walk is done otherwise.
+
+    Parameters
+    ----------
+    n_samples, n_labeled : int
+        Rows and labels.
+
+    Returns
+    -------
+    int
+        4 million, or 64 per row, or up to 400 per row the more labels there are.
+    """
+    per_row = np.clip(10 * _PER_ROW_OF_MANY * n_labeled / n_samples, _PER_ROW, _PER_ROW_OF_MANY)
+    return max(_MOST_ENTRIES, int(per_row * n_samples))
+
+
+def _hits(halves: Halves, least: NDArray[np.float64], n_jobs: int | None, most: int) -> Any:
+    """Return the entries of H that are at least as large as is said for their row.
+
+    None if they are more than `most`.
+    """
     n, n_linked = halves.down.shape
+    narrow = np.int32 if max(n, n_linked) < 2**31 else np.int64
     width = int(np.clip(_ENTRIES // n, 32, _COLUMNS))
     factor = halves.factor.in_precision(np.dtype(np.float32))
     down = halves.down.astype(np.float32).tocsc()
@@ -269,11 +308,19 @@ def _hits(halves: Halves, least: NDArray[np.float64], n_jobs: int | None) -> Any
             factor.solve_sorted(x)
             at = np.flatnonzero(np.greater_equal(x, bar, out=above[:, : x.shape[1]]))
             row, column = np.divmod(at, x.shape[1])
-            found.append((row, column + start, x[row, column]))
+            values = x[row, column]
+            found.append((row.astype(narrow), (column + start).astype(narrow), values))
         return _concatenated(found)
 
     runs = _runs(range(0, n_linked, width))
-    row, column, value = _concatenated(in_threads(solve, runs, n_jobs))
+    parts, count = [], 0
+    for part in in_threads(solve, runs, n_jobs):
+        parts.append(part)
+        count += len(part[0])
+        if count > most:
+            return None
+    row, column, value = _concatenated(parts)
+    del parts, part
     return sparse.coo_array((value, (row, column)), shape=(n, n_linked)).tocsr()
 
 
