@@ -31,7 +31,8 @@ _CHECKED_NEIGHBORS = 30
 COMPONENTS = 64  # leading axes looked at first
 PCA_ROWS = 5000  # from which they are taken
 _CANDIDATES = 2.1  # measured again per neighbour wanted
-_CHUNK_ROWS = 1 << 13
+_CHUNK_ROWS = 1 << 13  # searched at a time, or fewer:
+_CHUNK_BYTES = 1 << 25
 
 
 class InvertedIndex(NeighborIndex):
@@ -217,10 +218,11 @@ class InvertedIndex(NeighborIndex):
         distances = np.empty((n, n_neighbors))
         width = self._width(n_neighbors + (itself is not None))
         order = np.arange(n) if itself is None else itself
+        step = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // (4 * rows.shape[1])))
         with faiss_threads(self.n_jobs) as faiss:
-            starts = range(0, n, _CHUNK_ROWS)
+            starts = range(0, n, step)
             for start in countdown(iter(starts), len(starts), "blocks of rows"):
-                part = order[start : start + _CHUNK_ROWS]
+                part = order[start : start + step]
                 asked = rows[part]
                 found = self._lists.search(projected[part], width)[1]
                 squared = self._squared(faiss, asked, found)
