@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
+from manifoldknn.cgroups import room_in_groups
+from manifoldknn.distances import EUCLIDEAN, values_per_row
+from manifoldknn.engines import automatic_engine
+from manifoldknn.fill import affordable_fill
+from manifoldknn.inverted import COMPONENTS, PCA_ROWS
+from manifoldknn.split_walk import most_entries
 from manifoldknn.threads import thread_count
 from manifoldknn.voters import block_width, kept_per_row
 
-__all__ = ["available_memory", "check_memory", "estimate_memory"]
+__all__ = ["OVERRIDE", "available_memory", "check_memory", "estimate_memory"]
 
-# Bytes per row, from the arrays alive at the peak of each step; see benchmarks/results.
+OVERRIDE = "MANIFOLDKNN_MEMORY_GB"
+
+# Bytes, counted from the arrays alive at the peak of each step; tests/test_memory.py holds them
+# against the peaks of whole fits.
 _PER_CANDIDATE = 90  # neighbour lists, undirected edges and their sort, per candidate neighbour
 _PER_EDGE = 60  # logarithms and both precisions of S, per entry
-_PER_WALK_COLUMN = 110  # solution, residual, logarithms and the solver's vectors
-_PER_KEPT = 40  # weights and voters while they are merged
-_COMPONENTS = 64
+_PER_WALK_COLUMN = 80  # solution, residual, logarithms and the solver's vectors
+_PER_KEPT = 32  # weights and voters while they are merged
+_PER_FACTOR_ENTRY = 32  # both precisions of a factor, and the order of its entries
+_PER_LOCAL_ENTRY = 40  # of the walk from very many labels: places, values, and sorted again
+_PER_AXIS_SQUARE = 28  # products of columns, a copy of them, eigenvectors in both precisions
+_LIST_SPARE = 1.5  # inverted lists grow by doubling
+_TREE_COLUMNS = 64  # up to here a kd-tree is tried, which holds turned samples
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
-_BASE = 300e6  # interpreter, libraries and buffers of fixed size
+_BASE = 230e6  # interpreter, libraries and buffers of fixed size
+_SEARCH_BLOCKS = 260e6  # of an exact search: distances, their order, and products of sparse rows
+_INVERTED_BLOCKS = 100e6  # of an inverted one: rows asked for, candidates and where they are
 
 
 def estimate_memory(
@@ -30,6 +49,8 @@ def estimate_memory(
     n_neighbors: int = 5,
     graph: str = "pruned",
     graph_neighbors: int = 10,
+    metric: Any = "euclidean",
+    neighbors: Any = "auto",
     itemsize: int = 4,
     n_jobs: int | None = None,
 ) -> int:
@@ -38,13 +59,15 @@ def estimate_memory(
     Parameters
     ----------
     n_samples, n_features, n_labeled : int
-        Rows, columns and labels.
+        Rows, columns and labels. Of a sparse X, numbers stored per row instead of
+        columns, with ``neighbors="exact"``.
     n_classes : int, default=2
         Number of classes.
-    n_neighbors, graph, graph_neighbors, n_jobs
-        As in `ManifoldKNNClassifier`.
+    n_neighbors, graph, graph_neighbors, metric, neighbors, n_jobs
+        As in `ManifoldKNNClassifier`. None for `neighbors` means that they are known.
     itemsize : int, default=4
-        Bytes per number of X: 4 for float32, 8 for float64.
+        Bytes per number of X: 4 for float32, 8 for float64; 4 more where a sparse X
+        says in which column it stands.
 
     Returns
     -------
@@ -61,20 +84,61 @@ def estimate_memory(
     236
     """
     n, d = float(n_samples), float(n_features)
-    data = n * d * itemsize
-    search = n * d * 4 * (itemsize != 4) + 2 * n * min(d, _COMPONENTS) * 4
+    index, searching = _search_bytes(n, d, itemsize, metric, neighbors)
     candidates = max(graph_neighbors, 30 if graph == "pruned" else 7)
     kept = kept_per_row(max(1, int(n_samples)), n_labeled, n_neighbors)
     answers = n * (n_classes * 24 + kept * _PER_KEPT)
-    if graph == "full":
-        walk = _DENSE_COPIES * n * n * 8 + n * n_labeled * 24
-    else:
-        threads = thread_count(n_jobs)
-        columns = min(n_labeled, block_width(max(1, int(n_samples)))) * threads
-        walk = n * (2 * graph_neighbors * _PER_EDGE + columns * _PER_WALK_COLUMN)
+    walk = answers + _walk_bytes(
+        max(1, int(n_samples)), n_labeled, n_classes, kept, graph, graph_neighbors, n_jobs
+    )
     lists = n * candidates * _PER_CANDIDATE
     # Search, sorting of edges and walk follow each other: the largest counts.
-    return int(_BASE + data + search + answers + n * candidates * 16 + max(lists, walk))
+    steps = max(searching + n * candidates * 24, lists, walk)
+    return int(_BASE + n * d * itemsize + index + n * candidates * 16 + steps)
+
+
+def _search_bytes(
+    n: float, d: float, itemsize: int, metric: Any, neighbors: Any
+) -> tuple[float, float]:
+    """Return what a neighbour search holds beside X from then on, and while it is made."""
+    values = n * d
+    if neighbors is None:
+        return 0.0, 0.0
+    if not isinstance(neighbors, str) and not hasattr(neighbors, "kneighbors"):
+        brought = neighbors.nnz if sparse.issparse(neighbors) else np.size(neighbors[0])
+        return 0.0, 40.0 * brought
+    if neighbors == "auto":
+        neighbors = automatic_engine(None, metric, (int(n), int(d)))
+    euclidean = isinstance(metric, str) and metric in EUCLIDEAN
+    if neighbors == "inverted":
+        rows = 0.0 if itemsize == 4 and euclidean else 4 * values
+        axes = min(d, n, PCA_ROWS)
+        principal = axes * (axes * _PER_AXIS_SQUARE + 4 * d) if d > COMPONENTS else 0.0
+        # If leading components tell too little, lists hold all columns.
+        return rows + _LIST_SPARE * 4 * values, max(principal, _INVERTED_BLOCKS)
+    blocks = min(_SEARCH_BLOCKS, 24 * n * n)
+    if not euclidean:
+        # The library casts or scales all samples for every block of rows.
+        return 0.0, 16 * values + blocks
+    turned = 16 * values if d <= _TREE_COLUMNS else 0.0
+    return (itemsize + 4) * values, turned + blocks
+
+
+def _walk_bytes(
+    n: int, n_labeled: int, n_classes: int, kept: int, graph: str, graph_neighbors: int,
+    n_jobs: int | None,
+) -> float:  # fmt: skip
+    """Return what the graph and the walk on it take."""
+    if graph == "full":
+        return float(_DENSE_COPIES * n * n * 8 + n * n_labeled * 24)
+    columns = min(n_labeled, block_width(n)) * thread_count(n_jobs)
+    by_levels = float(n * columns * _PER_WALK_COLUMN)
+    split = 0.0
+    if kept < n_labeled:
+        entries = min(most_entries(n, n_labeled), (n - n_labeled) * n_labeled)
+        factor = min(affordable_fill(n), (n - n_labeled) ** 2 / 2)
+        split = entries * _PER_LOCAL_ENTRY + factor * _PER_FACTOR_ENTRY + n * n_classes * 48
+    return n * 2 * graph_neighbors * _PER_EDGE + max(by_levels, split)
 
 
 def available_memory() -> int | None:
@@ -83,9 +147,13 @@ def available_memory() -> int | None:
     Returns
     -------
     int or None
-        The smaller of what the system has available and what the process's control
-        group has left.
+        What the environment variable ``MANIFOLDKNN_MEMORY_GB`` says, in gigabytes of
+        10⁹ bytes; otherwise the smaller of what the system has available and what the
+        process's control groups have left.
     """
+    told = os.environ.get(OVERRIDE, "").strip()
+    if told:
+        return _gigabytes(told)
     limits: list[int] = []
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -95,14 +163,22 @@ def available_memory() -> int | None:
         names = getattr(os, "sysconf_names", {})
         if "SC_PHYS_PAGES" in names:
             limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    try:
-        group = Path("/sys/fs/cgroup")
-        limit = (group / "memory.max").read_text().strip()
-        if limit != "max":
-            limits.append(int(limit) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass
+    room = room_in_groups()
+    if room is not None:
+        limits.append(room)
     return min(limits) if limits else None
+
+
+def _gigabytes(told: str) -> int:
+    try:
+        number = float(told)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(
+            f"{OVERRIDE}={told!r} must be a positive number of gigabytes, such as 8 or 1.5."
+        )
+    return int(number * 1e9)
 
 
 def check_memory(X: Any, n_labeled: int, **settings: Any) -> None:
@@ -116,14 +192,21 @@ def check_memory(X: Any, n_labeled: int, **settings: Any) -> None:
         Number of labels.
     **settings
         Further arguments of `estimate_memory`.
+
+    Notes
+    -----
+    Free is what `available_memory` says. Where it is wrong, the environment variable
+    ``MANIFOLDKNN_MEMORY_GB`` sets the gigabytes that count as free.
     """
-    n, d = X.shape
+    n, d = X.shape[0], values_per_row(X)
     free = available_memory()
     if free is None:
         return
-    itemsize = X.dtype.itemsize
-    if not hasattr(X, "ctypes"):  # sparse: rows as long as what they store
-        d = max(1, X.nnz // n)
+    itemsize = number = X.dtype.itemsize
+    if sparse.issparse(X):
+        itemsize += X.indices.dtype.itemsize
+        if isinstance(settings.get("neighbors", "auto"), str):
+            settings["neighbors"] = "exact"
     needed = estimate_memory(n, d, n_labeled, itemsize=itemsize, **settings) - n * d * itemsize
     if needed <= free:
         return
@@ -131,11 +214,11 @@ def check_memory(X: Any, n_labeled: int, **settings: Any) -> None:
     if settings.get("graph") == "full":
         advice = "use graph='pruned', whose memory grows with the number of rows and not its square"
     else:
-        if itemsize != 4:
+        if number != 4:
             advice += ", or pass X as float32"
         if thread_count(settings.get("n_jobs")) > 1:
             advice += ", or set n_jobs=1"
     raise MemoryError(
         f"Fitting {n} rows needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: "
-        f"{advice}."
+        f"{advice}. (The environment variable {OVERRIDE} sets how many gigabytes count as free.)"
     )

@@ -107,7 +107,7 @@ class CpuSteps:
             check_neighbors(
                 neighbors, X, metric=metric, graph_neighbors=settings["graph_neighbors"]
             )
-        check_memory(X, n_labeled, **settings)
+        check_memory(X, n_labeled, metric=metric, neighbors=neighbors, **settings)
 
     def open_index(
         self, X: Any, neighbors: Any, *, metric: Any, n_jobs: int | None, seed: int
