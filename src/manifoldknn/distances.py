@@ -22,8 +22,8 @@ _PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
 _ROW_BYTES = 1 << 24  # of samples that are moved, scaled or cast at a time
 
 
-def values_per_row(X: Any) -> int:
-    """Return how many numbers a row of X holds, on average and at least 1.
+def values_per_row(X: Any) -> float:
+    """Return how many numbers a row of X holds on average.
 
     Parameters
     ----------
@@ -32,10 +32,10 @@ def values_per_row(X: Any) -> int:
 
     Returns
     -------
-    int
+    float
         Columns of a dense X, stored entries of a sparse one.
     """
-    return max(1, int(X.nnz // max(1, X.shape[0]) if sparse.issparse(X) else X.shape[1]))
+    return float(X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1])
 
 
 def row_blocks(X: Any, least: int = 1) -> Iterator[slice]:
@@ -56,7 +56,7 @@ def row_blocks(X: Any, least: int = 1) -> Iterator[slice]:
     slice
         Rows, one block after another.
     """
-    step = max(least, _ROW_BYTES // (8 * values_per_row(X)))
+    step = max(least, int(_ROW_BYTES / (8 * max(1.0, values_per_row(X)))))
     for start in range(0, X.shape[0], step):
         yield slice(start, min(start + step, X.shape[0]))
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.bridges import short_joining_edges
-from manifoldknn.distances import EUCLIDEAN
-from manifoldknn.partsearch import values_per_row
+from manifoldknn.distances import EUCLIDEAN, values_per_row
 from manifoldknn.spanning import Edges, joining_edges
 
 EXACT_WORK = 5e10  # products; some ten seconds

@@ -15,6 +15,7 @@ from manifoldknn.distances import EUCLIDEAN, values_per_row
 from manifoldknn.engines import automatic_engine
 from manifoldknn.fill import affordable_fill
 from manifoldknn.inverted import COMPONENTS, PCA_ROWS
+from manifoldknn.searchers import is_searcher
 from manifoldknn.split_walk import most_entries
 from manifoldknn.threads import thread_count
 from manifoldknn.voters import block_width, kept_per_row
@@ -36,7 +37,7 @@ _LIST_SPARE = 1.5  # inverted lists grow by doubling
 _TREE_COLUMNS = 64  # up to here a kd-tree is tried, which holds turned samples
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
 _BASE = 230e6  # interpreter, libraries and buffers of fixed size
-_SEARCH_BLOCKS = 260e6  # of an exact search: distances, their order, and products of sparse rows
+_SEARCH_BLOCKS = 300e6  # of an exact search: distances, their order, and products of sparse rows
 _INVERTED_BLOCKS = 100e6  # of an inverted one: rows asked for, candidates and where they are
 
 
@@ -104,7 +105,7 @@ def _search_bytes(
     values = n * d
     if neighbors is None:
         return 0.0, 0.0
-    if not isinstance(neighbors, str) and not hasattr(neighbors, "kneighbors"):
+    if not isinstance(neighbors, str) and not is_searcher(neighbors):
         brought = neighbors.nnz if sparse.issparse(neighbors) else np.size(neighbors[0])
         return 0.0, 40.0 * brought
     if neighbors == "auto":
@@ -118,8 +119,9 @@ def _search_bytes(
         return rows + _LIST_SPARE * 4 * values, max(principal, _INVERTED_BLOCKS)
     blocks = min(_SEARCH_BLOCKS, 24 * n * n)
     if not euclidean:
-        # The library casts or scales all samples for every block of rows.
-        return 0.0, 16 * values + blocks
+        # The library scales all samples for every block of rows, or casts them to float64.
+        copies = 2 * itemsize if metric == "cosine" else 16
+        return 0.0, copies * values + blocks
     turned = 16 * values if d <= _TREE_COLUMNS else 0.0
     return (itemsize + 4) * values, turned + blocks
 
@@ -198,7 +200,7 @@ def check_memory(X: Any, n_labeled: int, **settings: Any) -> None:
     Free is what `available_memory` says. Where it is wrong, the environment variable
     ``MANIFOLDKNN_MEMORY_GB`` sets the gigabytes that count as free.
     """
-    n, d = X.shape[0], values_per_row(X)
+    n, d = X.shape[0], max(1, round(values_per_row(X)))
     free = available_memory()
     if free is None:
         return

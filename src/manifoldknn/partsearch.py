@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
-from manifoldknn.distances import EUCLIDEAN, euclidean_pairs, row_norms
+from manifoldknn.distances import EUCLIDEAN, euclidean_pairs, row_norms, values_per_row
 from manifoldknn.neighbors import ExactIndex
 from manifoldknn.threads import in_threads
 
@@ -54,11 +54,6 @@ def search_of_parts(
     if named in EUCLIDEAN | {"cosine"} and not sparse.issparse(X):
         return ProductSearch(X, parts, metric=metric, n_jobs=n_jobs)
     return MetricSearch(X, parts, metric=metric, n_jobs=n_jobs)
-
-
-def values_per_row(X: Any) -> float:
-    """Return how many values a row stores: its columns, or what is not 0 of a sparse one."""
-    return float(X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1])
 
 
 class PartSearch(ABC):
