@@ -19,9 +19,13 @@ from numpy.typing import NDArray
 
 from manifoldknn.distances import largest_value, row_blocks
 from manifoldknn.faiss_threads import faiss_threads
-from manifoldknn.threads import single_threaded_products
+from manifoldknn.threads import in_threads, single_threaded_products
 
 _UNIT = 2.0**-24
+# In few columns choosing the nearest takes longer than the products, and faiss shares that out
+# well; in many the products do, which its matrix library makes in one thread.
+_WIDE = 128
+_ROWS = 512
 _TINY = 1e-36  # squares below it are lost
 
 
@@ -61,9 +65,17 @@ class FlatSearch:
         squares : ndarray of shape (n_queries,)
             Square of the farthest of them, as single precision sees it.
         """
-        with faiss_threads(self._n_jobs) as faiss, single_threaded_products():
-            squares, indices = faiss.knn(self._single(Q), self._rows, count)
-        return indices.astype(np.intp), squares[:, -1].astype(np.float64) * self._scale**2
+        rows = self._single(Q)
+        if self._rows.shape[1] < _WIDE:
+            found = [self._searched(rows, count, self._n_jobs)]
+        else:
+            parts = [rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS)]
+            found = list(
+                in_threads(lambda part: self._searched(part, count, 1), parts, self._n_jobs)
+            )
+        squares = np.concatenate([part for part, _ in found])
+        indices = np.concatenate([part for _, part in found])
+        return indices.astype(np.intp), squares.astype(np.float64) * self._scale**2
 
     def certain(
         self,
@@ -94,6 +106,14 @@ class FlatSearch:
         wrong = width * _UNIT * np.square(2 * norm + within) + width * _TINY
         sure: NDArray[np.bool_] = np.square(within) < squares / scale**2 - wrong
         return sure
+
+    def _searched(
+        self, rows: NDArray[np.float32], count: int, n_jobs: int | None
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Return the square of the farthest candidate of every row, and all candidates."""
+        with faiss_threads(n_jobs) as faiss, single_threaded_products():
+            squares, indices = faiss.knn(rows, self._rows, count)
+        return squares[:, -1], indices
 
     def _single(self, X: NDArray[Any]) -> NDArray[np.float32]:
         rows = np.empty(X.shape, dtype=np.float32)

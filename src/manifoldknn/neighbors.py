@@ -35,11 +35,12 @@ METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "h
 _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
 _TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
 _MIDDLE_ROWS = 1000
-_TREE_ROWS = 1024  # searched, measured and sorted in one thread
+_TREE_ROWS = 512  # searched, measured and sorted in one thread
 _LIBRARY_TREE_ROWS = 1 << 14  # searched together otherwise: by the trees of scikit-learn,
 _BRUTE_ROWS = 1 << 11  # by comparing all pairs: with fewer, faiss is slower,
 _CALLED_ROWS = 1 << 6  # and by a function of the user
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
+_FLAT_WORK = 5e9  # products that take longer than loading faiss
 _WORKING_MB = 32  # for blocks of distances in scikit-learn
 _BLOCK_VALUES = 1 << 22
 _SMALL_VALUES = 100_000  # samples among which products find few rows' neighbours before trees do
@@ -209,7 +210,8 @@ class ExactIndex(NeighborIndex):
         self._search.fit(searched)
         self._by_products = algorithm == "brute" and self._center is not None
         self._centered = None if self._center is None else (searched, squared_norms(searched))
-        many = X.shape[0] > _PARALLEL_ROWS and self._by_products
+        work = float(X.shape[0]) ** 2 * X.shape[1]
+        many = self._by_products and (X.shape[0] > _PARALLEL_ROWS or work > _FLAT_WORK)
         self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and has_faiss() else None
         self._tree: TreeSearch | None = None
         if self._flat is not None and X.shape[1] <= _TREE_TRIED_DIMENSIONS:
