@@ -39,6 +39,7 @@ def test_distance_blocks_cover_the_rows_asked_for():
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 def test_distances_to_lists_are_those_of_pairs(monkeypatch, form, dtype, scale):
     monkeypatch.setattr(distances_module, "_PAIR_BYTES", 500)
+    monkeypatch.setattr(distances_module, "_LIST_BYTES", 500)
     rng = np.random.default_rng(0)
     X, Q = ((scale * rng.normal(size=(n, 3))).astype(dtype) for n in (40, 17))
     lists = rng.integers(0, 40, (17, 5))
@@ -47,6 +48,7 @@ def test_distances_to_lists_are_those_of_pairs(monkeypatch, form, dtype, scale):
     assert (found.ravel() == expected).all()
     exact = np.linalg.norm(Q[:, None].astype(float) - X[lists].astype(float), axis=2)
     np.testing.assert_allclose(found, exact, rtol=1e-12)
+    assert (euclidean_lists(form(Q), form(X), lists, n_jobs=2) == found).all()
     assert euclidean_lists(form(X), form(X), np.arange(40)[:, None]).max() == 0
 
 

@@ -51,6 +51,7 @@ def test_exact_search_is_exact_with_it(monkeypatch, dtype, close):
     """Doubtful rows are searched again in double precision."""
     monkeypatch.setattr(neighbors_module, "_PARALLEL_ROWS", 100)
     monkeypatch.setattr(neighbors_module, "_TREE_TRIED_DIMENSIONS", 0)
+    monkeypatch.setattr(neighbors_module, "_FLAT_DIMENSIONS", 1)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(6, 12))[rng.integers(0, 6, 300)] + close * rng.normal(size=(300, 12))
     X = X.astype(dtype)
@@ -67,6 +68,7 @@ def test_exact_search_is_exact_with_it(monkeypatch, dtype, close):
 def test_without_faiss_the_answer_is_the_same(monkeypatch):
     monkeypatch.setattr(neighbors_module, "_PARALLEL_ROWS", 100)
     monkeypatch.setattr(neighbors_module, "_TREE_TRIED_DIMENSIONS", 0)
+    monkeypatch.setattr(neighbors_module, "_FLAT_DIMENSIONS", 1)
     X = np.random.default_rng(2).normal(size=(400, 11))
     with_it = ExactIndex(X).among_samples(12)
     monkeypatch.setattr(neighbors_module, "has_faiss", lambda: False)

@@ -140,7 +140,8 @@ def with_a_wild_value(dtype):
 )
 def test_every_exact_search_is_exact(monkeypatch, X, search):
     """Which of them runs may depend on the clock; the answer must not."""
-    monkeypatch.setattr(neighbors_module, "_PARALLEL_ROWS", 10**9 if search == "brute" else 100)
+    monkeypatch.setattr(neighbors_module, "_PARALLEL_ROWS", 100)
+    monkeypatch.setattr(neighbors_module, "_FLAT_DIMENSIONS", 1 if search == "flat" else 99)
     monkeypatch.setattr(TreeSearch, "is_quicker", lambda *_: search == "tree")
     index = ExactIndex(X)
     assert (index._tree is not None) == (search == "tree")

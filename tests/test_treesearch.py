@@ -82,7 +82,6 @@ def test_whichever_wins_the_answer_is_the_same(monkeypatch, wins, n_jobs):
     X = np.random.default_rng(1).integers(0, 4, size=(300, 9)).astype(float)
     monkeypatch.setattr(TreeSearch, "is_quicker", lambda *_: wins)
     index = ExactIndex(X, n_jobs=n_jobs)
-    assert (index._flat is None) == wins
     assert (index._tree is not None) == wins
     assert (index.among_samples(8).indices == oracles.nearest(X, 8)).all()
     found = index.query(X[:50], 5)

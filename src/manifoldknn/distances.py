@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
+from manifoldknn.threads import in_threads
+
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 26
 _PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
+_LIST_BYTES = 1 << 21  # the same, where several threads share it
 _ROW_BYTES = 1 << 24  # of samples that are moved, scaled or cast at a time
 
 
@@ -108,7 +111,9 @@ def euclidean_pairs(
     return out
 
 
-def euclidean_lists(Q: Any, X: Any, lists: NDArray[np.intp]) -> NDArray[np.float64]:
+def euclidean_lists(
+    Q: Any, X: Any, lists: NDArray[np.intp], *, n_jobs: int | None = 1
+) -> NDArray[np.float64]:
     """Return the Euclidean distances between every row and the samples of its list.
 
     The same numbers as those of `euclidean_pairs`, sooner.
@@ -119,6 +124,8 @@ def euclidean_lists(Q: Any, X: Any, lists: NDArray[np.intp]) -> NDArray[np.float
         Rows and samples.
     lists : ndarray of shape (n_rows, n_listed)
         Sample numbers.
+    n_jobs : int, optional
+        Threads, None for all cores; for dense rows only.
 
     Returns
     -------
@@ -130,12 +137,16 @@ def euclidean_lists(Q: Any, X: Any, lists: NDArray[np.intp]) -> NDArray[np.float
         rows = np.repeat(np.arange(n), k)
         return euclidean_pairs(Q, X, rows, lists.ravel()).reshape(n, k)
     out = np.empty((n, k))
-    step = max(1, _PAIR_BYTES // (8 * max(1, k * X.shape[1])))
-    for start in range(0, n, step):
+    step = max(1, _LIST_BYTES // (8 * max(1, k * X.shape[1])))
+
+    def measure(start: int) -> None:
         part = slice(start, start + step)
         difference = X[lists[part]].astype(np.float64)
         difference -= Q[part][:, None, :]
         out[part] = row_norms(difference.reshape(-1, X.shape[1])).reshape(-1, k)
+
+    for _ in in_threads(measure, range(0, n, step), n_jobs):
+        pass
     return out
 
 

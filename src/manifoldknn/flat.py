@@ -12,6 +12,7 @@ nearer than that, by distances measured exactly, nobody is missing.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,7 @@ from manifoldknn.faiss_threads import faiss_threads
 from manifoldknn.threads import in_threads, single_threaded_products
 
 _UNIT = 2.0**-24
-# In few columns choosing the nearest takes longer than the products, and faiss shares that out
-# well; in many the products do, which its matrix library makes in one thread.
-_WIDE = 128
-_ROWS = 512
+_ROWS = 512  # searched in one thread
 _TINY = 1e-36  # squares below it are lost
 
 
@@ -66,13 +64,8 @@ class FlatSearch:
             Square of the farthest of them, as single precision sees it.
         """
         rows = self._single(Q)
-        if self._rows.shape[1] < _WIDE:
-            found = [self._searched(rows, count, self._n_jobs)]
-        else:
-            parts = [rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS)]
-            found = list(
-                in_threads(lambda part: self._searched(part, count, 1), parts, self._n_jobs)
-            )
+        parts = [rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS)]
+        found = list(in_threads(partial(self._searched, count=count), parts, self._n_jobs))
         squares = np.concatenate([part for part, _ in found])
         indices = np.concatenate([part for _, part in found])
         return indices.astype(np.intp), squares.astype(np.float64) * self._scale**2
@@ -108,10 +101,11 @@ class FlatSearch:
         return sure
 
     def _searched(
-        self, rows: NDArray[np.float32], count: int, n_jobs: int | None
+        self, rows: NDArray[np.float32], count: int
     ) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Return the square of the farthest candidate of every row, and all candidates."""
-        with faiss_threads(n_jobs) as faiss, single_threaded_products():
+        # Threads of ours share out the products too, which its matrix library makes in one.
+        with faiss_threads(1) as faiss, single_threaded_products():
             squares, indices = faiss.knn(rows, self._rows, count)
         return squares[:, -1], indices
 

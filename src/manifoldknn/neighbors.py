@@ -3,7 +3,7 @@
 Everything the method knows about geometry comes from here: the neighbours of
 every sample (graph, strengthened tree, sigma) and the neighbours of a new
 sample (reconstruction). The exact search takes candidates from scikit-learn, or
-from faiss or a kd-tree where that is as certain; Euclidean distances are then
+from a kd-tree where that is quicker and from faiss where rows are wide; Euclidean distances are then
 measured again from differences.
 """
 
@@ -33,14 +33,14 @@ _TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # others break the trian
 _SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
 METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
 _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
+_FLAT_DIMENSIONS = 400  # from here on, products in single precision save more than they cost
 _TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
 _MIDDLE_ROWS = 1000
 _TREE_ROWS = 512  # searched, measured and sorted in one thread
 _LIBRARY_TREE_ROWS = 1 << 14  # searched together otherwise: by the trees of scikit-learn,
-_BRUTE_ROWS = 1 << 11  # by comparing all pairs: with fewer, faiss is slower,
+_BRUTE_ROWS = 1 << 13  # by comparing all pairs,
 _CALLED_ROWS = 1 << 6  # and by a function of the user
 _PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
-_FLAT_WORK = 5e9  # products that take longer than loading faiss
 _WORKING_MB = 32  # for blocks of distances in scikit-learn
 _BLOCK_VALUES = 1 << 22
 _SMALL_VALUES = 100_000  # samples among which products find few rows' neighbours before trees do
@@ -210,14 +210,21 @@ class ExactIndex(NeighborIndex):
         self._search.fit(searched)
         self._by_products = algorithm == "brute" and self._center is not None
         self._centered = None if self._center is None else (searched, squared_norms(searched))
-        work = float(X.shape[0]) ** 2 * X.shape[1]
-        many = self._by_products and (X.shape[0] > _PARALLEL_ROWS or work > _FLAT_WORK)
-        self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and has_faiss() else None
+        many = self._by_products and X.shape[0] > _PARALLEL_ROWS
+        wide = X.shape[1] >= _FLAT_DIMENSIONS and has_faiss()
+        self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and wide else None
         self._tree: TreeSearch | None = None
-        if self._flat is not None and X.shape[1] <= _TREE_TRIED_DIMENSIONS:
-            tree_search = TreeSearch(X)
-            if tree_search.is_quicker(X, self._flat.candidates, thread_count(n_jobs)):
-                self._tree, self._flat = tree_search, None
+        if many and X.shape[1] <= _TREE_TRIED_DIMENSIONS:
+            self._tree = self._quicker_tree()
+
+    def _quicker_tree(self) -> TreeSearch | None:
+        """Return a kd-tree if it is quicker than comparing all pairs."""
+
+        def all_pairs(rows: NDArray[Any], count: int) -> Any:
+            return self._search.kneighbors(rows - self._center, n_neighbors=count)
+
+        tree = TreeSearch(self.X)
+        return tree if tree.is_quicker(self.X, all_pairs, thread_count(self.n_jobs)) else None
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample.
@@ -343,7 +350,7 @@ class ExactIndex(NeighborIndex):
         if self._flat is None or Q.shape[0] <= _FEW_ROWS:
             return self._searched(Q, moved, count)
         indices, squares = self._flat.candidates(moved, count)
-        distances = euclidean_lists(Q, self.X, indices)
+        distances = euclidean_lists(Q, self.X, indices, n_jobs=self.n_jobs)
         beyond = distances.max(axis=1)
         farthest = np.partition(distances, needed - 1, axis=1)[:, needed - 1]
         doubtful = np.flatnonzero(~self._flat.certain(moved, farthest, squares))
@@ -361,7 +368,7 @@ class ExactIndex(NeighborIndex):
         indices = np.asarray(indices, dtype=np.intp)
         if not self._euclidean:
             return indices, distances, distances.max(axis=1)
-        measured = euclidean_lists(Q, self.X, indices)
+        measured = euclidean_lists(Q, self.X, indices, n_jobs=self.n_jobs)
         beyond = measured.max(axis=1)
         if self._by_products:
             norms, rounding = np.sqrt(squared_norms(moved)), float(np.finfo(self.X.dtype).eps)

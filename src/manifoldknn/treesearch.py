@@ -26,7 +26,8 @@ from manifoldknn.distances import largest_value
 from manifoldknn.threads import single_threaded_products
 
 _LEAF = 32
-_TRIED_ROWS = 64
+_TRIED_ROWS = 128
+_DEARER = 1.4  # so much more does comparing all pairs cost per row if rows are few
 _TRIED_NEIGHBORS = 32
 _UNIT = 2.0**-53
 _TINY = 1e-150  # distances below it are lost, on the scale of the largest value
@@ -118,7 +119,7 @@ class TreeSearch:
         other(rows, count)
         middle = time.perf_counter()
         self._tree.query(turned, count)
-        return time.perf_counter() - middle < n_threads * (middle - begin)
+        return time.perf_counter() - middle < n_threads * (middle - begin) / _DEARER
 
     def _turned(self, Q: NDArray[Any]) -> NDArray[np.float64]:
         with single_threaded_products():
