@@ -2,9 +2,9 @@
 
 Everything the method knows about geometry comes from here: the neighbours of
 every sample (graph, strengthened tree, sigma) and the neighbours of a new
-sample (reconstruction). The exact search takes candidates from scikit-learn, or
-from a kd-tree where that is quicker and from faiss where rows are wide; Euclidean distances are then
-measured again from differences.
+sample (reconstruction). The exact search takes candidates from scikit-learn, from a
+kd-tree where that is quicker, and from faiss where rows are wide; Euclidean
+distances are then measured again from differences.
 """
 
 from __future__ import annotations
