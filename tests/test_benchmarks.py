@@ -279,7 +279,8 @@ def test_the_reference_of_accuracy_is_double_in_all_respects(tmp_path):
     cases.accuracy(FakeBench(tmp_path, answer))
     assert asked[0] == (None, {})
     assert asked[1] == (None, {"neighbors": "exact"})
-    assert asked[-1] == (True, {"neighbors": "exact", "tol": 1e-9})
+    assert asked[5] == (True, {"neighbors": "exact", "tol": 1e-9})
+    assert asked[-1] == (None, {"tol": 1e-9})  # of all rows
 
 
 def test_candidates_are_compared_with_thirty(tmp_path):

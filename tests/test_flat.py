@@ -50,7 +50,7 @@ def test_ordinary_rows_are_certain():
 def test_exact_search_is_exact_with_it(monkeypatch, dtype, close):
     """Doubtful rows are searched again in double precision."""
     monkeypatch.setattr(neighbors_module, "_PARALLEL_ROWS", 100)
-    monkeypatch.setattr(neighbors_module, "_TREE_TRIED_DIMENSIONS", 0)
+    monkeypatch.setattr(neighbors_module, "TREE_TRIED_DIMENSIONS", 0)
     monkeypatch.setattr(neighbors_module, "_FLAT_DIMENSIONS", 1)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(6, 12))[rng.integers(0, 6, 300)] + close * rng.normal(size=(300, 12))
@@ -67,7 +67,7 @@ def test_exact_search_is_exact_with_it(monkeypatch, dtype, close):
 
 def test_without_faiss_the_answer_is_the_same(monkeypatch):
     monkeypatch.setattr(neighbors_module, "_PARALLEL_ROWS", 100)
-    monkeypatch.setattr(neighbors_module, "_TREE_TRIED_DIMENSIONS", 0)
+    monkeypatch.setattr(neighbors_module, "TREE_TRIED_DIMENSIONS", 0)
     monkeypatch.setattr(neighbors_module, "_FLAT_DIMENSIONS", 1)
     X = np.random.default_rng(2).normal(size=(400, 11))
     with_it = ExactIndex(X).among_samples(12)
@@ -84,3 +84,11 @@ def test_equal_rows_only():
     found, squares = FlatSearch(X).candidates(X, 5)
     assert found.shape == (30, 5)
     assert not FlatSearch(X).certain(X, np.zeros(30), squares).any()
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr("manifoldknn.flat._ROWS", 64)
+    X = np.random.default_rng(3).normal(size=(300, 30)).astype(np.float32)
+    one, two = (FlatSearch(X, n_jobs=jobs).candidates(X, 9) for jobs in (1, 2))
+    assert (one[0] == two[0]).all()
+    assert (one[1] == two[1]).all()

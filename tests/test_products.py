@@ -16,13 +16,14 @@ from manifoldknn.products import candidates_by_products
     dtype=st.sampled_from([np.float32, np.float64]),
     far=st.sampled_from([0.0, 1.0, 1e3]),
     close=st.sampled_from([1.0, 1e-3, 1e-6]),
+    size=st.sampled_from([1e-30, 1e-13, 1.0, 1e14, 1e19, 1e30]),
     k=st.integers(1, 8),
 )
-def test_no_neighbour_is_lost_to_rounding(seed, dtype, far, close, k):
+def test_no_neighbour_is_lost_to_rounding(seed, dtype, far, close, size, k):
     """Many rows nearer together than products of single precision can tell."""
     rng = np.random.default_rng(seed)
-    X = (far + close * rng.normal(size=(80, 5))).astype(dtype)
-    Q = (far + close * rng.normal(size=(7, 5))).astype(dtype)
+    X = (size * (far + close * rng.normal(size=(80, 5)))).astype(dtype)
+    Q = (size * (far + close * rng.normal(size=(7, 5)))).astype(dtype)
     candidates = candidates_by_products(Q, X, squared_norms(X), k)
     D = np.linalg.norm(Q[:, None].astype(float) - X[None].astype(float), axis=2)
     for row, distances in zip(candidates, D):

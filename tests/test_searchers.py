@@ -330,6 +330,7 @@ def city(a, b):
     ("searcher", "metric"),
     [
         (NearestNeighbors(metric="l2"), "euclidean"),
+        (NearestNeighbors(), "minkowski"),
         (NearestNeighbors(p=1), "cityblock"),
         (NearestNeighbors(metric="manhattan"), "l1"),
         (NearestNeighbors(p=np.inf), "chebyshev"),

@@ -65,7 +65,9 @@ class FlatSearch:
         """
         rows = self._single(Q)
         parts = [rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS)]
-        found = list(in_threads(partial(self._searched, count=count), parts, self._n_jobs))
+        # Once outside, so that faiss is loaded before any thread looks for matrix libraries.
+        with faiss_threads(1):
+            found = list(in_threads(partial(self._searched, count=count), parts, self._n_jobs))
         squares = np.concatenate([part for part, _ in found])
         indices = np.concatenate([part for _, part in found])
         return indices.astype(np.intp), squares.astype(np.float64) * self._scale**2

@@ -275,6 +275,7 @@ def build_graph(
     theta: float,
     metric: Any,
     edges: Edges | None = None,
+    n_jobs: int | None = None,
 ) -> ConstrainedGraph:
     """Build the constrained graph from neighbours that were found before.
 
@@ -290,6 +291,8 @@ def build_graph(
         As in `constrained_graph`, with a numeric `sigma`.
     edges : tuple of ndarray, optional
         What `selected_edges` returns, where that is known already.
+    n_jobs : int, optional
+        Threads; all cores by default.
 
     Returns
     -------
@@ -304,7 +307,12 @@ def build_graph(
         return full_constrained_graph(X, codes, sigma, tree=tree, theta=theta, metric=metric)
     if edges is None:
         edges = selected_edges(
-            X, neighbors, graph=graph, graph_neighbors=graph_neighbors, metric=metric
+            X,
+            neighbors,
+            graph=graph,
+            graph_neighbors=graph_neighbors,
+            metric=metric,
+            n_jobs=n_jobs,
         )
     return sparse_constrained_graph(edges, codes, sigma, tree=tree, theta=theta)
 
@@ -419,4 +427,5 @@ def constrained_graph(
         tree_depth=tree_depth,
         theta=theta,
         metric=metric,
+        n_jobs=n_jobs,
     ).to_matrix()

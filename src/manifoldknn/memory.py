@@ -15,6 +15,7 @@ from manifoldknn.distances import EUCLIDEAN, values_per_row
 from manifoldknn.engines import automatic_engine
 from manifoldknn.fill import affordable_fill
 from manifoldknn.inverted import COMPONENTS, PCA_ROWS
+from manifoldknn.neighbors import TREE_TRIED_DIMENSIONS
 from manifoldknn.searchers import is_searcher
 from manifoldknn.split_walk import most_entries
 from manifoldknn.threads import thread_count
@@ -26,7 +27,7 @@ OVERRIDE = "MANIFOLDKNN_MEMORY_GB"
 
 # Bytes, counted from the arrays alive at the peak of each step; tests/test_memory.py holds them
 # against the peaks of whole fits.
-_PER_CANDIDATE = 90  # neighbour lists, undirected edges and their sort, per candidate neighbour
+_PER_CANDIDATE = 90  # neighbour lists, undirected edges and their ranks, per candidate
 _PER_EDGE = 60  # logarithms and both precisions of S, per entry
 _PER_WALK_COLUMN = 80  # solution, residual, logarithms and the solver's vectors
 _PER_KEPT = 32  # weights and voters while they are merged
@@ -34,7 +35,6 @@ _PER_FACTOR_ENTRY = 32  # both precisions of a factor, and the order of its entr
 _PER_LOCAL_ENTRY = 40  # of the walk from very many labels: places, values, and sorted again
 _PER_AXIS_SQUARE = 28  # products of columns, a copy of them, eigenvectors in both precisions
 _LIST_SPARE = 1.5  # inverted lists grow by doubling
-_TREE_COLUMNS = 64  # up to here a kd-tree is tried, which holds turned samples
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
 _BASE = 230e6  # interpreter, libraries and buffers of fixed size
 _SEARCH_BLOCKS = 300e6  # of an exact search: distances, their order, and products of sparse rows
@@ -93,7 +93,7 @@ def estimate_memory(
         max(1, int(n_samples)), n_labeled, n_classes, kept, graph, graph_neighbors, n_jobs
     )
     lists = n * candidates * _PER_CANDIDATE
-    # Search, sorting of edges and walk follow each other: the largest counts.
+    # Search, pairing of lists and walk follow each other: the largest counts.
     steps = max(searching + n * candidates * 24, lists, walk)
     return int(_BASE + n * d * itemsize + index + n * candidates * 16 + steps)
 
@@ -122,7 +122,7 @@ def _search_bytes(
         # The library scales all samples for every block of rows, or casts them to float64.
         copies = 2 * itemsize if metric == "cosine" else 16
         return 0.0, copies * values + blocks
-    turned = 16 * values if d <= _TREE_COLUMNS else 0.0
+    turned = 16 * values if d <= TREE_TRIED_DIMENSIONS else 0.0
     return (itemsize + 4) * values, turned + blocks
 
 

@@ -33,8 +33,8 @@ _TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # others break the trian
 _SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
 METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
 _TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
+TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
 _FLAT_DIMENSIONS = 400  # from here on, products in single precision save more than they cost
-_TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
 _MIDDLE_ROWS = 1000
 _TREE_ROWS = 512  # searched, measured and sorted in one thread
 _LIBRARY_TREE_ROWS = 1 << 14  # searched together otherwise: by the trees of scikit-learn,
@@ -214,7 +214,7 @@ class ExactIndex(NeighborIndex):
         wide = X.shape[1] >= _FLAT_DIMENSIONS and has_faiss()
         self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and wide else None
         self._tree: TreeSearch | None = None
-        if many and X.shape[1] <= _TREE_TRIED_DIMENSIONS:
+        if many and X.shape[1] <= TREE_TRIED_DIMENSIONS:
             self._tree = self._quicker_tree()
 
     def _quicker_tree(self) -> TreeSearch | None:
@@ -340,8 +340,8 @@ class ExactIndex(NeighborIndex):
     ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
         """Candidates, their distances (measured pair by pair if Euclidean), and a bound.
 
-        All other samples are at least as far away as the bound; the `needed` nearest are among
-        the candidates but for ties.
+        Others that are no nearer than the bound cannot be among the `needed` nearest, unless the
+        last of these is as far as the bound.
         """
         if self._tree is not None:
             indices, beyond = self._tree.candidates(Q, count)

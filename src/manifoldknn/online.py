@@ -318,8 +318,8 @@ class OnlineMixin(QualityMixin):
         X = self._index.X if geometry is None else geometry.index.X
         if self._settings[-1:] != (named(self.device),):  # else it stays, also where that is gone
             self._steps = choose_steps(self.device, X)
-        search = self.neighbors if geometry is not None else searcher_for(self.neighbors, X)
-        self._learn(X, labels, Stages(None, 4, X, None), geometry, search)
+        searcher = self.neighbors if geometry is not None else searcher_for(self.neighbors, X)
+        self._learn(X, labels, Stages(None, 4, X, None), geometry, searcher)
 
     def _known_geometry(self, *, search: bool) -> Geometry | None:
         """Return what need not be searched again: index, neighbours and edges of all rows.

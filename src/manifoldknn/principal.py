@@ -75,5 +75,5 @@ class PrincipalAxes:
             for part in row_blocks(self._X[: len(self._chosen)]):
                 yield self._X[self._chosen[part]] - self._center
             return
-        for part in row_blocks(self._X.T):
+        for part in row_blocks(self._X[: len(self._chosen)].T):
             yield self._X[self._chosen, part] - self._center[part]

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from manifoldknn.distances import squared_norms
 
+_LEAST_SQUARE, _MOST_SQUARE = 1e-24, 1e30  # of products in single precision
+_TINY = float(np.finfo(np.float32).tiny)
 SPARE = 4  # extra candidates, so that rounding in the search cannot lose a true neighbour
 
 
@@ -68,6 +70,8 @@ def candidates_by_products(
         Sample numbers; where a row has fewer candidates, its last is repeated.
     """
     n, d = X.shape
+    if X.dtype == np.float32 and not _LEAST_SQUARE < norms.max() < _MOST_SQUARE:
+        Q, X = Q.astype(np.float64), X.astype(np.float64)  # products would over- or underflow
     scores = norms - 2.0 * (Q @ X.T)
     width = min(n_neighbors + SPARE, n)
     if width == n:
@@ -79,7 +83,7 @@ def candidates_by_products(
     kept = np.take_along_axis(scores, found, axis=1)
     last = np.partition(kept, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
     reach = np.sqrt(own) + np.sqrt(np.maximum(last + own, 0.0))
-    limit = last + 16.0 * (d + 2) * np.finfo(X.dtype).eps * np.square(reach)
+    limit = last + 16.0 * (d + 2) * (np.finfo(X.dtype).eps * np.square(reach) + _TINY)
     doubtful = np.flatnonzero(kept.max(axis=1) <= limit)
     if not doubtful.size:
         return found

@@ -31,7 +31,8 @@ _CLOSE = 1e-3  # distances that differ by less, relatively, are the same
 _MINKOWSKI = {1: "manhattan", 2: "euclidean", np.inf: "chebyshev"}
 _SYNONYMS = {
     "l1": "manhattan", "cityblock": "manhattan", "taxicab": "manhattan", "l2": "euclidean",
-    "linfinity": "chebyshev", "linf": "chebyshev", "infinity": "chebyshev",
+    "minkowski": "euclidean", "linfinity": "chebyshev", "linf": "chebyshev",
+    "infinity": "chebyshev",
 }  # fmt: skip
 
 

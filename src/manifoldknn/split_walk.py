@@ -80,8 +80,8 @@ def split_walk(
     Notes
     -----
     Costs O(n·l) multiplications and O(n·l/C) comparisons where rows need the labels of one class
-    only, C times that where they need all; everything else is sparse. Memory is O(n·(n_kept + C))
-    and a block.
+    only, C times that where they need all; everything else is sparse. Memory is O(n·(n_kept + C)),
+    a block, and the entries of H that count, `most_entries` at most.
     """
     if not single_precision_serves(graph.log_degrees, tol):
         return None

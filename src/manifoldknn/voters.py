@@ -201,7 +201,8 @@ def nearest_labeled(
 
     Notes
     -----
-    Memory is O(n·(n_kept + block·threads)) for any number of labels. Blocks are the
+    Memory is O(n·(n_kept + block·threads)) for any number of labels, and where they are many what
+    `split_walk` holds. Blocks are the
     same for any number of threads, and so are the weights.
     """
     normalized = NormalizedGraph(graph)
