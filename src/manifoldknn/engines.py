@@ -20,7 +20,8 @@ from manifoldknn.searchers import SearcherIndex, check_searcher, is_searcher, ot
 logger = logging.getLogger(__name__)
 
 NAMES = ("auto", "exact", "inverted")
-# Up to this many products exact search takes about a second; below five dimensions trees do.
+# Up to this many products exact search takes about a second (benchmarks/results/engines.md); below
+# five dimensions trees do.
 _EXACT_WORK = 3e10
 _LEAST_WORK_PER_PAIR = 50  # a pair costs as much as this many products, however few its columns
 _TREE_DIMENSIONS = 4
