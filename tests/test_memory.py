@@ -74,7 +74,7 @@ def test_the_estimate_covers_the_peak_without_crying_wolf(n, d, n_labeled, dtype
         d, itemsize, settings = d // 50, itemsize + 4, {**settings, "neighbors": "exact"}
     estimate = estimate_memory(n, d, n_labeled, n_classes=5, itemsize=itemsize, **settings)
     assert peak <= estimate
-    assert estimate <= 3 * peak  # of so small ones, mostly what does not depend on their size
+    assert estimate <= 3.5 * peak  # of so small ones, mostly what does not depend on their size
 
 
 def test_searches_and_metrics_take_what_they_copy():

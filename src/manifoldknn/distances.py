@@ -19,7 +19,7 @@ from manifoldknn.threads import in_threads
 
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
-_CHUNK_BYTES = 1 << 26
+_CHUNK_BYTES = 1 << 25
 _PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
 _LIST_BYTES = 1 << 21  # the same, where several threads share it
 _ROW_BYTES = 1 << 24  # of samples that are moved, scaled or cast at a time

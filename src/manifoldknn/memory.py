@@ -36,7 +36,7 @@ _PER_LOCAL_ENTRY = 40  # of the walk from very many labels: places, values, and 
 _PER_AXIS_SQUARE = 28  # products of columns, a copy of them, eigenvectors in both precisions
 _LIST_SPARE = 1.5  # inverted lists grow by doubling
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
-_BASE = 230e6  # interpreter, libraries and buffers of fixed size
+_BASE = 270e6  # interpreter, libraries and buffers of fixed size
 _SEARCH_BLOCKS = 300e6  # of an exact search: distances, their order, and products of sparse rows
 _INVERTED_BLOCKS = 100e6  # of an inverted one: rows asked for, candidates and where they are
 
@@ -80,7 +80,7 @@ def estimate_memory(
     --------
     >>> from manifoldknn import estimate_memory
     >>> round(estimate_memory(70_000, 784, 100, n_jobs=2) / 1e9, 1)
-    1.4
+    1.5
     >>> round(estimate_memory(70_000, 784, 100, graph="full") / 1e9)
     236
     """
