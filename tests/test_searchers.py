@@ -257,6 +257,16 @@ def test_similarities_are_no_distances():
         ManifoldKNNClassifier(neighbors=Similar()).fit(X, y)
 
 
+def test_what_is_not_of_scikit_learn_may_say_itself_whether_it_is_fitted():
+    class Telling(Plain):
+        def __sklearn_is_fitted__(self):
+            return self.fits == 2
+
+    searcher = Telling()
+    assert not is_fitted(searcher.fit(np.eye(3)))
+    assert is_fitted(searcher.fit(np.eye(3)))
+
+
 def test_what_cannot_be_copied_serves_when_it_is_fitted():
     X, y = blobs()
     searcher = Locked().fit(X)

@@ -59,15 +59,16 @@ def is_fitted(searcher: Any) -> bool:
     """Tell whether a searcher is fitted: always, where it cannot be."""
     if not hasattr(searcher, "fit"):
         return True
-    try:
-        check_is_fitted(searcher)
-    except NotFittedError:
-        return False
-    except (AttributeError, TypeError):  # nothing of scikit-learn's, but perhaps its habits
-        return any(
-            name.endswith("_") and name[0] != "_" for name in getattr(searcher, "__dict__", {})
-        )
-    return True
+    if hasattr(searcher, "__sklearn_tags__"):
+        try:
+            check_is_fitted(searcher)
+        except NotFittedError:
+            return False
+        return True
+    # Nothing of scikit-learn's, which would refuse it or warn, but perhaps with its habits.
+    if hasattr(searcher, "__sklearn_is_fitted__"):
+        return bool(searcher.__sklearn_is_fitted__())
+    return any(name.endswith("_") and name[0] != "_" for name in getattr(searcher, "__dict__", {}))
 
 
 def unfitted(searcher: Any) -> Any:
