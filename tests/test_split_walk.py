@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import manifoldknn.first_hits as hits_module
 import manifoldknn.halves as halves_module
 import manifoldknn.selection as selection_module
 import manifoldknn.split_walk as split_module
@@ -64,21 +65,22 @@ def check(found, truth, n_kept, tol):
     tol=st.sampled_from([1e-2, 1e-3, 1e-4]),
     n_kept=st.integers(1, 12),
     n_jobs=st.sampled_from([1, 2]),
+    panel=st.sampled_from([1, 8, 256]),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_equals_the_plain_inverse(
-    n, n_classes, share, graph, width, alpha, tol, n_kept, n_jobs, seed
+    n, n_classes, share, graph, width, alpha, tol, n_kept, n_jobs, panel, seed
 ):
     X, y = half_labeled(n, n_classes, share, seed)
     labeled = np.flatnonzero(y >= 0)
     W = built(X, y, graph=graph, width=width)
-    usual = halves_module._MOST_LEAVING, split_module._ROWS, split_module._COLUMNS
+    usual = halves_module._MOST_LEAVING, split_module._ROWS, hits_module._PANEL
     # Fewer must-links than it is made for: the series takes more terms and is right all the same.
-    halves_module._MOST_LEAVING, split_module._ROWS, split_module._COLUMNS = 0.9, 50, 32
+    halves_module._MOST_LEAVING, split_module._ROWS, hits_module._PANEL = 0.9, 50, panel
     try:
         found = split_walk(NormalizedGraph(W), labeled, alpha, n_kept, tol=tol, n_jobs=n_jobs)
     finally:
-        halves_module._MOST_LEAVING, split_module._ROWS, split_module._COLUMNS = usual
+        halves_module._MOST_LEAVING, split_module._ROWS, hits_module._PANEL = usual
     if found is None:
         return  # must-links are too few, or weights too small
     check(found, oracles.walk_weights(W.to_matrix().toarray(), alpha)[:, labeled], n_kept, tol)
@@ -181,8 +183,8 @@ def test_more_weights_than_memory_is_meant_for_are_walked_otherwise(monkeypatch)
     graph = NormalizedGraph(built(X, y))
     monkeypatch.setattr(split_module, "_MOST_ENTRIES", 0)
     assert split_walk(graph, labeled, 0.99, 5, tol=1e-3) is not None
-    monkeypatch.setattr(split_module, "_PER_ROW", 1)
-    monkeypatch.setattr(split_module, "_PER_ROW_OF_MANY", 1)
+    monkeypatch.setattr(split_module, "_LEAST_PER_ROW", 1)
+    monkeypatch.setattr(split_module, "_MOST_PER_ROW", 1)
     for n_jobs in (1, 2):
         assert split_walk(graph, labeled, 0.99, 5, tol=1e-3, n_jobs=n_jobs) is None
 
@@ -190,5 +192,6 @@ def test_more_weights_than_memory_is_meant_for_are_walked_otherwise(monkeypatch)
 def test_the_more_labels_the_more_weights_are_held():
     assert most_entries(1000, 500) == 1 << 22
     assert most_entries(10**6, 1000) == 64 * 10**6
-    assert most_entries(10**6, 50_000) == 200 * 10**6
-    assert most_entries(10**6, 500_000) == most_entries(10**6, 100_000) == 400 * 10**6
+    assert most_entries(10**6, 100) == 25 * 10**6
+    assert most_entries(10**6, 5_000) == 128 * 10**6
+    assert most_entries(10**6, 500_000) == most_entries(10**6, 10_000) == 256 * 10**6

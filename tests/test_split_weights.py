@@ -25,7 +25,7 @@ def parts(rng, n, n_labeled, n_classes, rank, *, alike=1.0, share=0.1, empty=0):
 
 
 def check(local, left, right, group, n_kept, rows):
-    found = SplitWeights(local, left, right, group).heaviest(rows, n_kept)
+    found = SplitWeights(local, left, right, group, n_kept).heaviest(rows)
     weights = (left @ right + local.toarray())[rows]
     expected, _ = by_sorting(weights, n_kept)
     np.testing.assert_allclose(found.absolute_weights(), expected, rtol=1e-5)
@@ -69,8 +69,8 @@ def test_equal_weights_go_to_the_first_labels():
     """Also across classes, whose columns are kept apart inside."""
     group = np.array([1, 0, 1, 0, 1, 0])
     left, right = np.ones((4, 1), dtype=np.float32), np.ones((1, 6), dtype=np.float32)
-    found = SplitWeights(sparse.csr_array((4, 6), dtype=np.float32), left, right, group)
-    assert (found.heaviest(slice(0, 4), 4).voters == np.arange(4)).all()
+    found = SplitWeights(sparse.csr_array((4, 6), dtype=np.float32), left, right, group, 4)
+    assert (found.heaviest(slice(0, 4)).voters == np.arange(4)).all()
 
 
 def test_most_rows_look_into_one_class(monkeypatch):

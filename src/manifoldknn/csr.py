@@ -67,3 +67,63 @@ def row_maxima(matrix: Any, empty: float) -> NDArray[Any]:
     if filled.any():
         out[filled] = np.maximum.reduceat(matrix.data, matrix.indptr[:-1][filled])
     return out
+
+
+def assembled(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
+    """Return a CSR matrix made of arrays as they are, without looking at them.
+
+    scipy's own constructor copies arrays that are small parts of others, and takes longer than
+    a small product.
+
+    Parameters
+    ----------
+    data, indices, indptr : ndarray
+        What a CSR matrix consists of, the latter two of the same type.
+    shape : tuple of int
+        Its shape.
+
+    Returns
+    -------
+    csr_array
+        The matrix; it shares the arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.csr import assembled
+    >>> assembled(np.ones(2), np.array([1, 0]), np.array([0, 1, 2]), (2, 2)).toarray()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    matrix = sparse.csr_array(shape, dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
+
+
+def row_range(matrix: Any, rows: slice) -> Any:
+    """Return consecutive rows of a CSR matrix, as a matrix that shares its entries.
+
+    Parameters
+    ----------
+    matrix : csr_array
+        The matrix.
+    rows : slice
+        With start and stop.
+
+    Returns
+    -------
+    csr_array
+        The rows.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from manifoldknn.csr import row_range
+    >>> row_range(sparse.csr_array([[1, 2], [0, 3], [4, 0]]), slice(1, 3)).toarray()
+    array([[0, 3],
+           [4, 0]])
+    """
+    ends = matrix.indptr[rows.start : rows.stop + 1]
+    entries = slice(ends[0], ends[-1])
+    shape = (rows.stop - rows.start, matrix.shape[1])
+    return assembled(matrix.data[entries], matrix.indices[entries], ends - ends[0], shape)

@@ -26,6 +26,7 @@ from manifoldknn.sorted_factor import SortedFactor
 _MOST_LEAVING = 0.25  # share of a row's strength that is not in must-links, so that N is small
 _ACCURACY = 1e-13  # of a solution, relative in every entry
 _MOST_TERMS = 60
+_FILL = 1.5  # the factor serves all labels at once: it may be larger than others
 
 
 class Halves:
@@ -72,13 +73,17 @@ class Halves:
         """Return H x."""
         return self.factor.solve_sorted(self.down @ x)
 
-    def solve(self, rhs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solve(
+        self, rhs: NDArray[np.float64], *, accuracy: float = _ACCURACY
+    ) -> NDArray[np.float64]:
         """Return A₀⁻¹ rhs for a few columns that are nowhere negative.
 
         Parameters
         ----------
         rhs : ndarray of shape (n_samples, n_columns)
             Right-hand sides.
+        accuracy : float, default=1e-13
+            Relative change at which the series ends.
 
         Returns
         -------
@@ -90,7 +95,7 @@ class Halves:
         x = constant
         for _ in range(_MOST_TERMS):
             before, x = x, constant + self.n_times(x) / self.delta[:, None]
-            if (x - before <= _ACCURACY * x).all():
+            if (x - before <= accuracy * x).all():
                 break
         out = np.empty_like(rhs)
         out[self.linked] = x
@@ -112,7 +117,7 @@ def can_be_halved(graph: NormalizedGraph, alpha: float) -> bool:
     -------
     bool
         True for sparse graphs with rows of both kinds, must-links at least three quarters of the
-        degree of any row that has some, and a factor of at most 64 entries per row or 8 million.
+        degree of any row that has some, and a factor that is no larger than `most_fill`.
 
     Notes
     -----
@@ -129,5 +134,10 @@ def can_be_halved(graph: NormalizedGraph, alpha: float) -> bool:
     inner = NormalizedGraph.of_parts(
         graph.log_s[rows][:, rows], graph.log_degrees[rows], graph.group[rows]
     )
-    most = affordable_fill(graph.n_samples)
+    most = most_fill(graph.n_samples)
     return len(rows) ** 2 / 2 <= most or predicted_fill(inner, alpha, enough=most) <= most
+
+
+def most_fill(n_samples: int) -> float:
+    """Return how many entries the factor may have, 96 per row or 12 million."""
+    return _FILL * affordable_fill(n_samples)

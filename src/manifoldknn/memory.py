@@ -13,7 +13,7 @@ from scipy import sparse
 from manifoldknn.cgroups import room_in_groups
 from manifoldknn.distances import EUCLIDEAN, values_per_row
 from manifoldknn.engines import automatic_engine
-from manifoldknn.fill import affordable_fill
+from manifoldknn.halves import most_fill
 from manifoldknn.inverted import COMPONENTS, PCA_ROWS
 from manifoldknn.neighbors import TREE_TRIED_DIMENSIONS
 from manifoldknn.searchers import is_searcher
@@ -138,7 +138,7 @@ def _walk_bytes(
     split = 0.0
     if kept < n_labeled:
         entries = min(most_entries(n, n_labeled), (n - n_labeled) * n_labeled)
-        factor = min(affordable_fill(n), (n - n_labeled) ** 2 / 2)
+        factor = min(most_fill(n), (n - n_labeled) ** 2 / 2)
         split = entries * _PER_LOCAL_ENTRY + factor * _PER_FACTOR_ENTRY + n * n_classes * 48
     return n * 2 * graph_neighbors * _PER_EDGE + max(by_levels, split)
 

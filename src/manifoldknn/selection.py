@@ -7,6 +7,8 @@ equally heavy ones to that of the first column. 0 is nobody's key.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,13 +43,57 @@ def heaviest_keys(
     counts = np.count_nonzero(above, axis=1)
     at = np.flatnonzero(above)
     row = np.repeat(np.arange(n_rows), counts)
-    keys = weights.ravel()[at].view(np.uint32).astype(np.uint64)
+    found = numbers[at - row * weights.shape[1]]
+    return _largest_first(_table(row, counts, weights.ravel()[at], found, n_kept), n_kept)
+
+
+def row_keys(
+    row: NDArray[np.intp], n_rows: int, weights: NDArray[np.float32], numbers: NDArray[Any]
+) -> NDArray[np.uint64]:
+    """Return the keys of the entries of a sparse matrix, row by row.
+
+    Parameters
+    ----------
+    row : ndarray of shape (n_entries,)
+        Rows of the entries, ascending.
+    n_rows : int
+        Number of rows.
+    weights : ndarray of shape (n_entries,)
+        The entries; such as are not positive count as absent.
+    numbers : ndarray of shape (n_entries,)
+        Numbers of their columns.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, most entries in a row)
+        Keys in no order, 0 where a row has no more.
+    """
+    counts = np.bincount(row, minlength=n_rows)
+    return _table(row, counts, np.maximum(weights, np.float32(0)), numbers, 0)
+
+
+def key_weights(keys: NDArray[np.uint64]) -> NDArray[np.float32]:
+    """Return the weights that keys stand for."""
+    weights: NDArray[np.float32] = (keys >> np.uint64(32)).astype(np.uint32).view(np.float32)
+    return weights
+
+
+def _table(
+    row: NDArray[np.intp],
+    counts: NDArray[np.intp],
+    weights: NDArray[np.float32],
+    numbers: NDArray[Any],
+    width: int,
+) -> NDArray[np.uint64]:
+    """Return keys in a table, at least so wide, with a line for every row."""
+    keys = weights.view(np.uint32).astype(np.uint64)
     keys <<= 32
-    keys |= (_LAST - numbers[at - row * weights.shape[1]]).astype(np.uint64)
-    table = np.zeros((n_rows, max(n_kept, int(counts.max(initial=0)))), dtype=np.uint64)
+    keys |= (_LAST - numbers).astype(np.uint64)
+    keys[weights <= 0] = 0
+    table = np.zeros((len(counts), max(width, int(counts.max(initial=0)))), dtype=np.uint64)
     rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     table[row, rank] = keys
-    return _largest_first(table, n_kept)
+    return table
 
 
 def merged_keys(
@@ -59,7 +105,7 @@ def merged_keys(
 
 def unpacked(keys: NDArray[np.uint64]) -> NearestLabeled:
     """Return weights and columns from their keys."""
-    weights = (keys >> 32).astype(np.uint32).view(np.float32).astype(np.float64)
+    weights = key_weights(keys).astype(np.float64)
     voters = np.where(keys > 0, _LAST - (keys & _LAST).astype(np.int64), 0).astype(np.int32)
     largest = weights[:, 0].copy()
     reached = largest > 0

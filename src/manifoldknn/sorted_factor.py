@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
+from manifoldknn.csr import assembled, row_range
+
 _STEM = 500  # at most so many rows at the top of the elimination tree are solved as a dense block
 # Seconds per level below that block and per entry of it, for some hundred columns at a time:
 # they say where it begins.
@@ -35,6 +37,12 @@ class SortedFactor:
     ----------
     position : ndarray of int
         Where each row of the matrix stands in the factor.
+    bounds : ndarray of int
+        Where each height begins, and the number of rows.
+    lower, upper : csr_array
+        L without its diagonal, which is 1, and its transpose.
+    diagonal : ndarray of shape (n, 1)
+        D.
 
     Notes
     -----
@@ -53,52 +61,85 @@ class SortedFactor:
         lower = sparse.csc_array(lu.L)
         height = _heights(lower)
         order = np.argsort(height, kind="stable")
-        bounds = np.searchsorted(height[order], np.arange(height.max() + 2))
-        place = np.empty(n, dtype=np.intp)
+        self.bounds = np.searchsorted(height[order], np.arange(height.max() + 2))
+        place = np.empty(n, dtype=lower.indices.dtype)
         place[order] = np.arange(n)
-        coo = lower.tocoo()
-        off = coo.row != coo.col
-        sorted_lower = sparse.csr_array(
-            (coo.data[off], (place[coo.row[off]], place[coo.col[off]])), shape=(n, n)
-        )
-        self._diagonal = np.asarray(lu.U.diagonal())[order][:, None]
+        self.diagonal = np.asarray(lu.U.diagonal())[order][:, None]
         # Row i of the matrix stands at position perm_r[i] of the factor.
         self.position = place[lu.perm_r]
-        sorted_upper = sparse.csr_array(sorted_lower.T)
+        coo = lower.tocoo()
+        del lower, lu
+        off = coo.row != coo.col
+        self.lower = sparse.csr_array(
+            (coo.data[off], (place[coo.row[off]], place[coo.col[off]])), shape=(n, n)
+        )
+        del coo, off
+        self.upper = sparse.csr_array(self.lower.T)
         # The top of the tree is a long thin stem: its rows are solved together, as a dense block.
-        size = n - bounds
-        cost = _LEVEL_COST * np.arange(len(bounds)) + _ENTRY_COST * np.square(size)
-        stem = int(np.argmin(np.where(size <= _STEM, cost, np.inf)))
-        slices = [slice(a, b) for a, b in pairwise(bounds[: stem + 1])]
-        self._stem = slice(bounds[stem], n)
-        inverse = sorted_lower[self._stem, self._stem].toarray()
+        size = n - self.bounds
+        cost = _LEVEL_COST * np.arange(len(size)) + _ENTRY_COST * np.square(size)
+        self._n_levels = int(np.argmin(np.where(size <= _STEM, cost, np.inf)))
+        stem = slice(self.bounds[self._n_levels], n)
+        self._stem = stem
+        inverse = row_range(self.lower, stem)[:, stem].toarray()
         inverse[np.diag_indices_from(inverse)] = 1.0
-        self._stem_inverse = linalg.solve_triangular(
+        self._stem_forward = linalg.solve_triangular(
             inverse, np.eye(len(inverse)), lower=True, unit_diagonal=True
         )
-        self._to_stem = sorted_lower[self._stem, : self._stem.start]
-        self._forward = [(s, sorted_lower[s]) for s in slices[1:]]
-        self._backward = [(s, sorted_upper[s]) for s in slices[::-1]]
+        self._stem_backward = self._stem_forward.T
+        self._set_blocks()
+
+    def _set_blocks(self) -> None:
+        slices = [slice(a, b) for a, b in pairwise(self.bounds[: self._n_levels + 1])]
+        self._to_stem = row_range(self.lower, self._stem)[:, : self._stem.start]
+        self._forward = [(rows, row_range(self.lower, rows)) for rows in slices[1:]]
+        self._backward = [(rows, row_range(self.upper, rows)) for rows in slices[::-1]]
 
     def in_precision(self, dtype: np.dtype[Any]) -> SortedFactor:
         """Return the same factor with entries of another type."""
         other = copy(self)
-        other._diagonal = self._diagonal.astype(dtype)
-        other._stem_inverse = self._stem_inverse.astype(dtype)
-        other._to_stem = _converted(self._to_stem, dtype)
-        other._forward = [(rows, _converted(block, dtype)) for rows, block in self._forward]
-        other._backward = [(rows, _converted(block, dtype)) for rows, block in self._backward]
+        other.diagonal = self.diagonal.astype(dtype)
+        other._stem_forward = self._stem_forward.astype(dtype)
+        other._stem_backward = other._stem_forward.T
+        other.lower, other.upper = _converted(self.lower, dtype), _converted(self.upper, dtype)
+        other._set_blocks()
+        return other
+
+    def rescaled(self, log_scale: NDArray[np.float64], dtype: np.dtype[Any]) -> SortedFactor:
+        """Return a factor that solves for x_i / s_i, given such right-hand sides.
+
+        Parameters
+        ----------
+        log_scale : ndarray of shape (n,)
+            log s, for the rows as they stand in the factor.
+        dtype : dtype
+            Of the new factor's entries.
+
+        Returns
+        -------
+        SortedFactor
+            Its `upper` is no longer the transpose of its `lower`.
+        """
+        other = copy(self)
+        other.diagonal = self.diagonal.astype(dtype)
+        other.lower = _rescaled(self.lower, log_scale, dtype)
+        other.upper = _rescaled(self.upper, log_scale, dtype)
+        of_stem = log_scale[self._stem]
+        ratio = np.exp(of_stem - of_stem[:, None])
+        other._stem_forward = (self._stem_forward * ratio).astype(dtype)
+        other._stem_backward = (self._stem_backward * ratio).astype(dtype)
+        other._set_blocks()
         return other
 
     def unit_columns(self, columns: NDArray[np.intp]) -> NDArray[Any]:
         """Return columns of the inverse."""
-        x = np.zeros((len(self.position), len(columns)), dtype=self._diagonal.dtype)
+        x = np.zeros((len(self.position), len(columns)), dtype=self.diagonal.dtype)
         x[self.position[columns], np.arange(len(columns))] = 1.0
         return self.solve_sorted(x)[self.position]
 
     def solve(self, rhs: NDArray[Any]) -> NDArray[Any]:
         """Solve for all columns of rhs."""
-        x = np.empty(rhs.shape, dtype=self._diagonal.dtype)
+        x = np.empty(rhs.shape, dtype=self.diagonal.dtype)
         x[self.position] = rhs
         return self.solve_sorted(x)[self.position]
 
@@ -108,19 +149,26 @@ class SortedFactor:
             x[rows] -= block @ x
         stem = self._stem
         x[stem] -= self._to_stem @ x[: stem.start]
-        x[stem] = self._stem_inverse @ x[stem]
-        x /= self._diagonal
-        x[stem] = self._stem_inverse.T @ x[stem]
+        x[stem] = self._stem_forward @ x[stem]
+        x /= self.diagonal
+        x[stem] = self._stem_backward @ x[stem]
         for rows, block in self._backward:
             x[rows] -= block @ x
         return x
 
 
 def _converted(matrix: Any, dtype: np.dtype[Any]) -> Any:
-    """Return what ``matrix.astype(dtype)`` does, without its checks: there are many and small."""
-    other = copy(matrix)
-    other.data = matrix.data.astype(dtype)
-    return other
+    """Return a CSR matrix with entries of another type, in the same places."""
+    return assembled(matrix.data.astype(dtype), matrix.indices, matrix.indptr, matrix.shape)
+
+
+def _rescaled(matrix: Any, log_scale: NDArray[np.float64], dtype: np.dtype[Any]) -> Any:
+    """Return a CSR matrix with entries times s_j / s_i, of another type."""
+    data = log_scale[matrix.indices]
+    data -= np.repeat(log_scale, np.diff(matrix.indptr))
+    np.exp(data, out=data)
+    data *= matrix.data
+    return assembled(data.astype(dtype), matrix.indices, matrix.indptr, matrix.shape)
 
 
 def _heights(lower: Any) -> NDArray[np.intp]:

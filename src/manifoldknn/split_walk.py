@@ -14,7 +14,6 @@ sum are made a few hundred at a time, and only the heaviest entries of each are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,8 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldknn.csr import kept_entries, row_maxima
+from manifoldknn.csr import assembled, kept_entries, row_maxima
+from manifoldknn.first_hits import HitProblem, Negligible, first_hits
 from manifoldknn.halves import Halves, can_be_halved
+from manifoldknn.hit_columns import columns_are_cheaper, hit_columns
 from manifoldknn.nearest import NearestLabeled, stacked
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.precision import single_precision_serves
@@ -32,14 +33,17 @@ from manifoldknn.progress import countdown
 from manifoldknn.split_weights import SplitWeights
 from manifoldknn.threads import in_threads, single_threaded_products
 
-_SHARES = 3.0  # the tolerance is shared by what is left out of H, of the series, and of its end
-_COLUMNS = 256  # of H at a time
-_ENTRIES = 1 << 22  # but not more entries than this, here and in the rows of weights
+# The tolerance is shared by what is left out of H and twice its errors, by what is left out of the
+# series, by its end, and by smooth weights that are not looked at.
+_SHARES = 6.0
 _ROWS = 2048  # of weights at a time
-_MOST_ENTRIES = 1 << 22  # of H that are kept at least,
-_PER_ROW = 64  # or so many per row,
-_PER_ROW_OF_MANY = 400  # or so many where a tenth or more of the rows is labelled
-_RUN = 4  # blocks that use the same memory: fresh memory costs as much as writing it twice
+_SERIES_ACCURACY = 1e-4  # of smooth weights, relative to the tolerance
+_LOG_RANGE = 600.0  # of degrees: double precision holds products of their roots,
+_LEAST_LOG_SCALE = -300.0  # and with them probabilities down to this
+_MOST_ENTRIES = 1 << 22  # of H that may always be held,
+_LEAST_PER_ROW, _MOST_PER_ROW = 64, 256  # or so many per row, the latter
+_MANY = 0.01  # where this share of the rows or more is labelled,
+_MOST_OF_ALL = 0.25  # but not more than this share of all: then it is not sparse
 
 
 def split_walk(
@@ -73,17 +77,16 @@ def split_walk(
     NearestLabeled or None
         None where this is not the way: too few must-links per row, a graph that should not be
         factorised, degrees that single precision cannot hold, must-links among rows that are
-        not asked for, or far more weights that count than usual. Weights of rows far from all
-        labels may be too small for it; such rows have
-        a tiny or infinitely negative `log_scale`.
+        not asked for, or far more weights that count than usual. Some rows may be too far from
+        all labels, see `is_lost`.
 
     Notes
     -----
-    Costs O(n·l) multiplications and O(n·l/C) comparisons where rows need the labels of one class
-    only, C times that where they need all; everything else is sparse. Memory is O(n·(n_kept + C)),
-    a block, and the entries of H that count, `most_entries` at most.
+    Costs O(n) for every label that counts for a row and entry per row of the factor, however many
+    labels there are; where classes are small, O(n·l/C) comparisons. Memory is O(n·(n_kept + C)), a
+    block, the factor, and the entries of H that count, `most_entries` at most.
     """
-    if not single_precision_serves(graph.log_degrees, tol):
+    if not _single_precision_serves(graph.log_degrees, labeled, tol):
         return None
     asked = np.zeros(graph.n_samples, dtype=bool)
     asked[labeled] = True
@@ -91,30 +94,58 @@ def split_walk(
         return None
     # Products are small: threads of their own would not help, and would stay awake for a while.
     with single_threaded_products():
-        weights = _weights(graph, labeled, alpha, tol, n_jobs)
+        weights = _weights(graph, labeled, alpha, n_kept, tol, n_jobs)
         if weights is None:
             return None
-        height = int(np.clip(_ENTRIES // weights.largest_class, 1, _ROWS))
-        blocks = [slice(start, start + height) for start in range(0, graph.n_samples, height)]
-
-        def select(rows: slice) -> NearestLabeled:
-            return weights.heaviest(rows, n_kept)
-
-        found = in_threads(select, blocks, n_jobs)
+        blocks = weights.blocks(_ROWS)
+        found = in_threads(weights.heaviest, blocks, n_jobs)
         return stacked(countdown(found, len(blocks), "blocks of rows"))
+
+
+def is_lost(found: NearestLabeled) -> NDArray[np.bool_]:
+    """Tell of which rows `split_walk` knows nothing: too far from labels, or without any.
+
+    Parameters
+    ----------
+    found : NearestLabeled
+        What it returned.
+
+    Returns
+    -------
+    ndarray of bool
+        True where the largest weight is 0, or so small that double precision cannot scale the
+        row by it.
+    """
+    lost: NDArray[np.bool_] = ~(found.log_scale > _LEAST_LOG_SCALE)
+    return lost
+
+
+def _single_precision_serves(
+    log_degrees: NDArray[np.float64], labeled: NDArray[np.intp], tol: float
+) -> bool:
+    """Tell whether single precision holds the weights, and double precision all scales of rows.
+
+    Rows of small degree, far from all others, do no harm: see `_weights`.
+    """
+    relevant = np.append(log_degrees[labeled], log_degrees.max())
+    return single_precision_serves(relevant, tol) and bool(np.ptp(log_degrees) < _LOG_RANGE)
 
 
 def _weights(
     graph: NormalizedGraph,
     labeled: NDArray[np.intp],
     alpha: float,
+    n_kept: int,
     tol: float,
     n_jobs: int | None,
 ) -> SplitWeights | None:
-    """Return the weights of equation 4, in single precision; None if they are too many."""
+    """Return the weights of equation 4, in single precision; None if they are too many.
+
+    Weights of a row are divided by the probability with which a walker from it meets a label.
+    """
     n = graph.n_samples
     half = 0.5 * graph.log_degrees
-    root = np.exp(half - 0.5 * (half.max() + half.min()))
+    root = np.exp(half - 0.5 * (half[labeled].max() + half[labeled].min()))
     halves = Halves(graph, alpha)
     linked = halves.linked
     group = np.unique(graph.group[linked], return_inverse=True)[1]
@@ -127,15 +158,24 @@ def _weights(
     rhs[labeled, n_groups + 1] = 1 / root[labeled]
     rhs[lonely, n_groups + 2 + np.arange(len(lonely))] = 1.0
     q, sources = rhs[:, :n_groups], rhs[:, n_groups : n_groups + 2]
-    x = halves.solve(rhs)
+    x = halves.solve(rhs, accuracy=_SERIES_ACCURACY * tol)
     R = x[:, :n_groups]
     inner = np.eye(n_groups) - alpha * (q.T @ R)
     smooth = alpha * np.linalg.solve(inner.T, R.T).T
     sums = x[:, n_groups : n_groups + 2] + smooth @ (R.T @ sources)
-    mean = 0.5 * (sums[:, 0] / root + sums[:, 1] * root) / len(labeled)
-    left = [smooth * (0.5 * root)[:, None], smooth * (0.5 / root)[:, None]]
+    # √d times the probability to meet a label: single precision holds what is divided by it.
+    scale = root.copy()
+    scale[halves.rows] = halves.hits_times(root[linked, None])[:, 0]
+    scale[halves.rows] += x[halves.rows, n_groups + 2 :] @ root[lonely]
+    scale[scale == 0] = 1.0  # nothing gets there
+    x, smooth, sums = (part / scale[:, None] for part in (x, smooth, sums))
+    square = np.square(root)
+    mean = 0.5 * (sums[:, 0] + sums[:, 1] * square) / len(labeled)
+    left = [smooth * (0.5 * square)[:, None], 0.5 * smooth]
     right = [R[labeled] / root[labeled, None], R[labeled] * root[labeled, None]]
-    local = _local_part(halves, root, mean, tol, n_jobs, most_entries(n, len(labeled)))
+    local = _local_part(
+        halves, root, scale, mean, tol / _SHARES, n_jobs, most_entries(n, len(labeled))
+    )
     if local is None:
         return None
     column = np.zeros(n, dtype=local.indices.dtype)
@@ -146,14 +186,16 @@ def _weights(
     kind = np.full(n, n_groups)  # labels without must-links are a class of their own
     kind[linked] = group
     if len(lonely):
-        ratio = root[:, None] / root[lonely]
-        alone = x[:, n_groups + 2 :] * 0.5 * (ratio + 1 / ratio)
+        alone = x[:, n_groups + 2 :] * 0.5 * (square[:, None] / root[lonely] + root[lonely])
         local = local + _columns(alone.astype(np.float32), column[lonely], local.shape)
     return SplitWeights(
         local,
         np.hstack(left).astype(np.float32),
         np.hstack(right).T.astype(np.float32),
         kind[labeled],
+        n_kept,
+        log_scale=np.log(scale) - np.log(root),
+        slack=tol / _SHARES,
     )
 
 
@@ -166,12 +208,12 @@ def _columns(values: NDArray[np.float32], columns: NDArray[Any], shape: tuple[in
 
 @dataclass(frozen=True)
 class _Scales:
-    """What turns entries of A₀⁻¹ into weights w̄ between any rows and linked ones.
+    """What turns steps between rows and linked ones into weights w̄.
 
     Attributes
     ----------
     rows, linked : ndarray of float
-        √d of the rows and of the linked ones, on one scale.
+        d of the rows and of the linked ones, on one scale.
     delta : ndarray of float
         The diagonal of Δ.
     """
@@ -181,33 +223,33 @@ class _Scales:
     delta: NDArray[np.float64]
 
     def weights(self, entries: Any) -> Any:
-        """Return ½(√(d_i/d_j) + √(d_j/d_i)) x_ij / Δ_j for the entries x of a CSR matrix."""
-        ratio = np.repeat(self.rows.astype(np.float32), np.diff(entries.indptr))
-        ratio /= self.linked.astype(np.float32)[entries.indices]
-        data = 1 / ratio
-        data += ratio
+        """Return ½(1 + d_i/d_j) p_ij / Δ_j for the entries p of a CSR matrix."""
+        data = np.repeat(self.rows.astype(np.float32), np.diff(entries.indptr))
+        data /= self.linked.astype(np.float32)[entries.indices]
+        data += 1
         data *= entries.data
         data *= (0.5 / self.delta).astype(np.float32)[entries.indices]
-        return sparse.csr_array((data, entries.indices, entries.indptr), shape=entries.shape)
+        return assembled(data, entries.indices, entries.indptr, entries.shape)
 
-    def largest(self) -> NDArray[np.float64]:
-        """Return the largest of these factors for every row, apart from Δ."""
-        extremes = np.array([self.linked.min(), self.linked.max()])
-        ratio = self.rows[:, None] / extremes
-        return (0.5 * (ratio + 1 / ratio)).max(axis=1)
+    def extremes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return bounds of these factors for every row."""
+        least = 0.5 * (1 + self.rows / self.linked.max()) / self.delta.max()
+        most = 0.5 * (1 + self.rows / self.linked.min()) / self.delta.min()
+        return least, most
 
 
 def _local_part(
     halves: Halves,
     root: NDArray[np.float64],
+    scale: NDArray[np.float64],
     mean: NDArray[np.float64],
-    tol: float,
+    share: float,
     n_jobs: int | None,
     most: int,
 ) -> Any:
     """Return A₀⁻¹ between all rows and linked ones as weights, without negligible entries.
 
-    What is left out of a row is, entry by entry, below `tol` times its largest weight.
+    What is left out of a row is, entry by entry, below a few `share` of its largest weight.
 
     Parameters
     ----------
@@ -215,49 +257,57 @@ def _local_part(
         A₀.
     root : ndarray of float
         √d, on any scale.
+    scale : ndarray of float
+        What rows are divided by, times √d.
     mean : ndarray of float
         Mean weight of every row, a bound for its largest.
-    tol : float
-        Error allowed, relative to the largest weight of the row.
+    share : float
+        Error allowed at each step, relative to the largest weight of the row.
     n_jobs : int, optional
         Threads.
     most : int
-        Entries of H that may be held.
+        Entries that may be held.
 
     Returns
     -------
     csr_array of shape (n_samples, n_linked) or None
         Single precision; None if there are more entries.
     """
-    share = tol / _SHARES
     u, linked = halves.rows, halves.linked
-    scales = _Scales(root[u], root[linked], halves.delta)
-    # H is nowhere less than αS_UL, its first term: the largest weight of a row is at least this.
-    first = np.maximum(mean[u], row_maxima(scales.weights(halves.down), 0.0))
-    hits = _hits(halves, share * first / scales.largest(), n_jobs, most)
-    if hits is None:
+    degrees, linked_degrees = np.square(root), np.square(root[linked])
+    scales = _Scales(degrees[u], linked_degrees, halves.delta)
+    down = assembled(
+        halves.down.data * root[linked][halves.down.indices], halves.down.indices,
+        halves.down.indptr, halves.down.shape,
+    )  # fmt: skip
+    problem = HitProblem.of(halves.factor, down, np.log(scale[u]))
+    negligible = Negligible(share, mean[u], *scales.extremes())
+    solve = hit_columns if columns_are_cheaper(problem, negligible) else first_hits
+    found = solve(problem, negligible, most=most, n_jobs=n_jobs)
+    del problem
+    if found is None:
         return None
-    weight = scales.weights(hits)
-    top = np.maximum(mean[u], row_maxima(weight, 0.0))
-    bar = (share * top).astype(np.float32)
-    hits = kept_entries(hits, weight.data >= np.repeat(bar, np.diff(hits.indptr)))
-    del weight
+    hits, order = found
+    u = u[order]
+    scales = _Scales(degrees[u], linked_degrees, halves.delta)
+    top = np.maximum(mean[u], row_maxima(scales.weights(hits), 0.0))
 
-    # A walker in row i enters L with probability hit_i; an error in the row of the label where it
-    # does so is passed on to row i at most times that.
-    hit = halves.hits_times(scales.linked[:, None])[:, 0] / scales.rows
-    lightest = np.square(scales.linked.min())
-    reached = hit > 0
+    # Walkers of row i meet labels with probability 1 at most, in the scale of the row; an error in
+    # the row of the label where they do so is passed on to row i at most times that.
+    lightest = linked_degrees.min()
     bound = np.append(
-        2.0 * top[reached] / ((1.0 + np.square(scales.rows[reached]) / lightest) * hit[reached]),
-        2.0 / ((1.0 + np.square(scales.linked) / lightest) * halves.delta),
+        2.0 * top[top > 0] / (1.0 + degrees[u][top > 0] / lightest),
+        2.0 / ((1.0 + linked_degrees / lightest) * halves.delta),
     )
-    series = _series(halves, scales, hits, share * float(bound.min()))
-    # In both, x_ij stands for an entry of A₀⁻¹ times Δ_j: `weights` divides by it.
+    into = down.T.tocsr()[:, order]  # αP from linked rows, in the scale of hits
+    into.data = into.data * scale[u][into.indices]
+    into.data /= np.repeat(linked_degrees, np.diff(into.indptr))
+    series = _series(halves, root, into.astype(np.float32), hits, share * float(bound.min()))
+    # In both, p_ij stands for an entry of A₀⁻¹ times Δ_j: `weights` divides by it.
     lower = series + sparse.eye_array(len(linked), format="csr", dtype=np.float32)
     upper = scales.weights(_products(hits, lower, n_jobs))
     del hits, series
-    within = _Scales(scales.linked, scales.linked, halves.delta)
+    within = _Scales(linked_degrees, linked_degrees, halves.delta)
     local = sparse.vstack([upper, within.weights(lower)], format="csr")
     del upper
     place = np.empty(len(root), dtype=np.intp)
@@ -277,83 +327,33 @@ def most_entries(n_samples: int, n_labeled: int) -> int:
     Returns
     -------
     int
-        4 million, or 64 per row, or up to 400 per row the more labels there are.
+        64 per row, up to 256 the more labels there are, but at most a quarter of all; 4 million
+        in any case.
     """
-    per_row = np.clip(10 * _PER_ROW_OF_MANY * n_labeled / n_samples, _PER_ROW, _PER_ROW_OF_MANY)
-    return max(_MOST_ENTRIES, int(per_row * n_samples))
+    share = n_labeled / n_samples
+    per_row = np.clip(_MOST_PER_ROW * share / _MANY, _LEAST_PER_ROW, _MOST_PER_ROW)
+    return max(_MOST_ENTRIES, int(n_samples * min(per_row, _MOST_OF_ALL * n_labeled)))
 
 
-def _hits(halves: Halves, least: NDArray[np.float64], n_jobs: int | None, most: int) -> Any:
-    """Return the entries of H that are at least as large as is said for their row.
-
-    None if they are more than `most`.
-    """
-    n, n_linked = halves.down.shape
-    narrow = np.int32 if max(n, n_linked) < 2**31 else np.int64
-    width = int(np.clip(_ENTRIES // n, 32, _COLUMNS))
-    factor = halves.factor.in_precision(np.dtype(np.float32))
-    down = halves.down.astype(np.float32).tocsc()
-    bar = np.maximum(least, np.finfo(np.float32).tiny).astype(np.float32)[:, None]
-
-    def solve(starts: Sequence[int]) -> tuple[NDArray[Any], ...]:
-        room, above = np.empty((n, width), dtype=np.float32), np.empty((n, width), dtype=bool)
-        found = []
-        for start in starts:
-            x = room[:, : min(width, n_linked - start)]
-            x[:] = 0.0
-            ends = down.indptr[start : start + width + 1]
-            entries = slice(ends[0], ends[-1])
-            column = np.repeat(np.arange(x.shape[1]), np.diff(ends))
-            x[down.indices[entries], column] = down.data[entries]
-            factor.solve_sorted(x)
-            at = np.flatnonzero(np.greater_equal(x, bar, out=above[:, : x.shape[1]]))
-            row, column = np.divmod(at, x.shape[1])
-            values = x[row, column]
-            found.append((row.astype(narrow), (column + start).astype(narrow), values))
-        return _concatenated(found)
-
-    runs = _runs(range(0, n_linked, width))
-    parts, count = [], 0
-    for part in in_threads(solve, runs, n_jobs):
-        parts.append(part)
-        count += len(part[0])
-        if count > most:
-            return None
-    row, column, value = _concatenated(parts)
-    del parts, part
-    return sparse.coo_array((value, (row, column)), shape=(n, n_linked)).tocsr()
-
-
-def _runs(items: Sequence[Any]) -> list[Sequence[Any]]:
-    return [items[start : start + _RUN] for start in range(0, len(items), _RUN)]
-
-
-def _concatenated(parts: Iterable[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
-    return tuple(map(np.concatenate, zip(*parts)))
-
-
-def _series(halves: Halves, scales: _Scales, hits: Any, least: float) -> Any:
-    """Return Δ⁻¹N + (Δ⁻¹N)² + ..., without entries that are negligible in all rows.
-
-    An entry x_kj counts as the share √(d_j/d_k) x_kj of walkers in k that go on to j.
-    """
+def _series(halves: Halves, root: NDArray[np.float64], into: Any, hits: Any, least: float) -> Any:
+    """Return Δ⁻¹N + (Δ⁻¹N)² + ... as shares of walkers, without those negligible in all rows."""
 
     def without_small(matrix: Any) -> Any:
-        matrix = sparse.csr_array(matrix)
-        share = matrix.data * scales.linked[matrix.indices]
-        return kept_entries(
-            matrix, share >= least * np.repeat(scales.linked, np.diff(matrix.indptr))
-        )
+        return kept_entries(matrix, matrix.data >= np.float32(least))
 
-    step = sparse.csr_array(halves.across + halves.down.T.tocsr() @ hits)
-    step.data = step.data / np.repeat(halves.delta, np.diff(step.indptr))
-    step = without_small(step).astype(np.float32)
+    of_linked = root[halves.linked]
+    across = halves.across.copy()
+    across.data = across.data * of_linked[across.indices]
+    across.data /= np.repeat(of_linked, np.diff(across.indptr))
+    step = sparse.csr_array(across.astype(np.float32) + into @ hits)
+    step.data /= np.repeat(halves.delta, np.diff(step.indptr)).astype(np.float32)
+    step = without_small(step)
     total, power = step, step
-    going_on = np.ones(len(scales.linked))
+    going_on = np.ones(len(of_linked))
     first = None
     while True:
-        going_on = halves.n_times((scales.linked * going_on)[:, None])[:, 0]
-        going_on /= halves.delta * scales.linked
+        going_on = halves.n_times((of_linked * going_on)[:, None])[:, 0]
+        going_on /= halves.delta * of_linked
         first = going_on.max() if first is None else first
         if going_on.max() * first / (1.0 - first) <= least:  # of all terms not yet added
             return total

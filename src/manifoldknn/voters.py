@@ -21,7 +21,7 @@ from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.precision import single_precision_serves, too_small
 from manifoldknn.progress import countdown
 from manifoldknn.reduction import ReducedGraph
-from manifoldknn.split_walk import split_walk
+from manifoldknn.split_walk import is_lost, split_walk
 from manifoldknn.threads import in_threads
 from manifoldknn.walk import (
     class_columns,
@@ -208,7 +208,7 @@ def nearest_labeled(
     normalized = NormalizedGraph(graph)
     if n_kept < len(labeled):
         split = split_walk(normalized, labeled, alpha, n_kept, tol=tol, n_jobs=n_jobs)
-        if split is not None and not _any_lost(split.log_scale, graph, labeled):
+        if split is not None and not _any_lost(is_lost(split), graph, labeled):
             return split if rows is None else split.rows(rows), 1, True
     ready = prepared_graph(normalized, labeled, alpha, n_columns=len(labeled))
     del normalized
@@ -304,19 +304,18 @@ def _at_once(
         logs = np.log(np.maximum(chosen.values, 0.0), dtype=np.float64)
     if np.isnan(logs).any() or np.isposinf(logs).any():
         return None
-    if _any_lost(logs.max(axis=1), graph, labeled, rows):
+    if _any_lost(too_small(logs.max(axis=1)), graph, labeled, rows):
         return None
     return heaviest_first(logs, chosen.voters)
 
 
 def _any_lost(
-    log_scale: NDArray[np.float64],
+    lost: NDArray[np.bool_],
     graph: ConstrainedGraph,
     labeled: NDArray[np.intp],
     rows: NDArray[Any] | None = None,
 ) -> bool:
-    """Tell whether a row's weights are too small for single precision, though labels reach it."""
-    lost = too_small(log_scale)
+    """Tell whether the weights of a row are lost, though labels reach it."""
     if not lost.any():
         return False
     reached = graph.reached(labeled)
