@@ -11,9 +11,11 @@ import manifoldknn.voters as voters_module
 import oracles
 from manifoldknn import ManifoldKNNClassifier, constrained_graph
 from manifoldknn.graph import automatic_sigma, build_graph
+from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import ExactIndex
 from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.split_walk import most_entries, split_walk
+from manifoldknn.split_walk import is_lost, most_entries, split_walk
+from manifoldknn.voters import nearest_labeled
 
 
 def half_labeled(n, n_classes, share, seed, spread=2.0):
@@ -66,21 +68,25 @@ def check(found, truth, n_kept, tol):
     n_kept=st.integers(1, 12),
     n_jobs=st.sampled_from([1, 2]),
     panel=st.sampled_from([1, 8, 256]),
+    sparsely=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_equals_the_plain_inverse(
-    n, n_classes, share, graph, width, alpha, tol, n_kept, n_jobs, panel, seed
+    n, n_classes, share, graph, width, alpha, tol, n_kept, n_jobs, panel, sparsely, seed
 ):
     X, y = half_labeled(n, n_classes, share, seed)
     labeled = np.flatnonzero(y >= 0)
     W = built(X, y, graph=graph, width=width)
     usual = halves_module._MOST_LEAVING, split_module._ROWS, hits_module._PANEL
+    usually_cheaper = split_module.columns_are_cheaper
+    split_module.columns_are_cheaper = lambda *_: not sparsely
     # Fewer must-links than it is made for: the series takes more terms and is right all the same.
     halves_module._MOST_LEAVING, split_module._ROWS, hits_module._PANEL = 0.9, 50, panel
     try:
         found = split_walk(NormalizedGraph(W), labeled, alpha, n_kept, tol=tol, n_jobs=n_jobs)
     finally:
         halves_module._MOST_LEAVING, split_module._ROWS, hits_module._PANEL = usual
+        split_module.columns_are_cheaper = usually_cheaper
     if found is None:
         return  # must-links are too few, or weights too small
     check(found, oracles.walk_weights(W.to_matrix().toarray(), alpha)[:, labeled], n_kept, tol)
@@ -118,6 +124,41 @@ def test_rows_that_no_label_reaches():
     assert np.isneginf(found.log_scale[-40:]).all()
     assert (found.weights[-40:] == 0).all()
     assert np.isfinite(found.log_scale[:-40]).all()
+
+
+@pytest.mark.parametrize("sparsely", [True, False])
+@pytest.mark.parametrize("distance", [8.0, 15.0, 24.0, 30.0])
+def test_rows_that_labels_hardly_reach(monkeypatch, distance, sparsely):
+    """Rows far out have degrees and weights that no single precision holds as they are."""
+    rng = np.random.default_rng(7)
+    X, y = half_labeled(400, 2, 0.5, 7)
+    lists = ExactIndex(X).among_samples(30)
+    away = automatic_sigma(lists) * distance
+    far = X[:12] * 0.02 + np.array([X[:, 0].max() + away, 0, 0])
+    alone = np.array([[X[:, 0].min() - away, 0, 0], [0, X[:, 1].max() + 0.7 * away, 0]])
+    X, y = np.vstack([X, far, alone]), np.append(y, np.full(14, -1))
+    order = rng.permutation(len(X))
+    X, y = X[order], y[order]
+    labeled = np.flatnonzero(y >= 0)
+    W = built(X, y)
+    assert np.ptp(NormalizedGraph(W).log_degrees) > distance**2 / 3
+    monkeypatch.setattr(split_module, "columns_are_cheaper", lambda *_: not sparsely)
+    found = split_walk(NormalizedGraph(W), labeled, 0.99, 10, tol=1e-3)
+    assert found is not None
+    lost = is_lost(found)
+    monkeypatch.setattr(voters_module, "split_walk", lambda *_, **__: None)
+    monkeypatch.setattr(voters_module, "_at_once", lambda *_, **__: None)
+    exact, _, _ = nearest_labeled(W, labeled, 0.99, len(labeled), tol=1e-9, max_iter=10_000)
+    # Nothing is called lost that double precision could scale.
+    assert (exact.log_scale[lost] < -250).all()
+    truth = np.zeros((len(X), len(labeled)))
+    np.put_along_axis(truth, exact.voters.astype(np.intp), exact.weights, axis=1)
+    relative = NearestLabeled(
+        found.weights * np.exp(found.log_scale - exact.log_scale)[:, None],
+        found.voters,
+        np.zeros(len(X)),
+    )
+    check(relative.rows(~lost), truth[~lost], 10, 1e-3)
 
 
 @pytest.mark.parametrize(

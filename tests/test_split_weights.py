@@ -58,6 +58,48 @@ def test_equals_the_dense_sum(
     check(*made, min(n_kept, n_labeled), slice(min(start, n - 1), n))
 
 
+def test_equals_the_dense_sum_by_leaders(monkeypatch):
+    """With one leader per class and label, bounds often do not suffice, and all are looked at."""
+    asked = []
+    usual = SplitWeights._among_all
+
+    def counted(self, left, row, column, value, table, done):
+        asked.append((~done).sum())
+        return usual(self, left, row, column, value, table, done)
+
+    monkeypatch.setattr(SplitWeights, "_among_all", counted)
+    monkeypatch.setattr(module, "_ENTRIES", 500)
+    n_rows = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        monkeypatch.setattr(module, "_LEADERS", 1 + seed % 2)
+        alike = [0.0, 0.9, 1.0][seed % 3]
+        made = parts(rng, 20, 400, 1 + seed % 4, 3, alike=alike, share=0.01 * (seed % 5))
+        check(*made, 1 + seed % 7, slice(3, 20))
+        n_rows += 17
+    assert 0 < sum(asked) < 0.9 * n_rows  # both ways were gone
+
+
+def test_some_slack_saves_looking_at_all(monkeypatch):
+    rng = np.random.default_rng(5)
+    local, left, right, group = parts(rng, 50, 3000, 2, 4, alike=0.995)
+    looked = []
+    monkeypatch.setattr(SplitWeights, "_among_all", lambda *_: looked.append(1))
+    found = SplitWeights(local, left, right, group, 5, slack=0.01).heaviest(slice(0, 50))
+    assert not looked
+    weights = left @ right + local.toarray()
+    expected, _ = by_sorting(weights, 5)
+    assert (np.abs(found.absolute_weights() - expected) <= 0.01 * expected[:, :1]).all()
+
+
+def test_a_scale_of_rows_is_that_of_the_answer():
+    made = parts(np.random.default_rng(6), 9, 30, 2, 2)
+    plain = SplitWeights(*made, 4).heaviest(slice(2, 9))
+    scaled = SplitWeights(*made, 4, log_scale=np.arange(9.0) - 500).heaviest(slice(2, 9))
+    np.testing.assert_allclose(scaled.log_scale, plain.log_scale + np.arange(2.0, 9) - 500)
+    assert (scaled.weights == plain.weights).all()
+
+
 def test_rows_that_nothing_reaches():
     made = parts(np.random.default_rng(0), 12, 20, 3, 2, empty=4)
     found = check(*made, 5, slice(0, 12))
