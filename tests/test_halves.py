@@ -47,3 +47,16 @@ def test_needs_many_must_links_and_rows_without(share, expected):
 def test_a_full_graph_is_not_halved():
     X, y = half_labeled(60, 2, 0.5, 1)
     assert not can_be_halved(NormalizedGraph(built(X, y, graph="full")), 0.99)
+
+
+def test_column_sums_of_the_series():
+    X, y = half_labeled(150, 3, 0.6, 4)
+    graph, alpha = NormalizedGraph(built(X, y)), 0.99
+    halves = Halves(graph, alpha)
+    A = plain_a0(graph, alpha)
+    linked = halves.linked
+    inverse = np.linalg.inv(A)[np.ix_(linked, linked)] * halves.delta  # I + Δ⁻¹N + ...
+    root = np.exp(0.5 * graph.log_degrees[linked])
+    walkers = inverse * root / root[:, None]
+    sums = walkers.sum(axis=0)
+    assert sums.max() <= halves.largest_column_sum() <= 1.03 * sums.max()

@@ -147,3 +147,35 @@ def test_very_many_classes(n_classes):
     right = rng.random((1, n_labeled)).astype(np.float32)
     local = sparse.csr_array((5, n_labeled), dtype=np.float32)
     check(local, left, right, group, 3, slice(0, 5))
+
+
+def test_equal_weights_go_to_the_first_labels_with_leaders():
+    group = np.zeros(500, dtype=np.intp)
+    left, right = np.ones((3, 1), dtype=np.float32), np.ones((1, 500), dtype=np.float32)
+    local = sparse.csr_array((3, 500), dtype=np.float32)
+    found = SplitWeights(local, left, right, group, 4, slack=1e-3).heaviest(slice(0, 3))
+    assert (found.voters == np.arange(4)).all()
+
+
+def test_one_long_row_does_not_widen_the_others(monkeypatch):
+    rng = np.random.default_rng(8)
+    n, n_labeled = 300, 4000
+    dense = np.zeros((n, n_labeled), dtype=np.float32)
+    dense[np.arange(n), rng.integers(0, n_labeled, n)] = 1.0
+    dense[7] = rng.random(n_labeled)
+    left = 1e-3 * rng.random((n, 2)).astype(np.float32)
+    right = rng.random((2, n_labeled)).astype(np.float32)
+    widths = []
+
+    def watched(one, other, n_kept):
+        widths.append(one.shape[1])
+        return usual(one, other, n_kept)
+
+    usual = module.merged_keys
+    monkeypatch.setattr(module, "merged_keys", watched)
+    made = SplitWeights(sparse.csr_array(dense), left, right, np.zeros(n_labeled, dtype=int), 6,
+                        slack=0.01)  # fmt: skip
+    found = made.heaviest(slice(0, n))
+    assert max(widths) < 200
+    expected, _ = by_sorting(left @ right + dense, 6)
+    np.testing.assert_allclose(found.absolute_weights(), expected, atol=0.01)

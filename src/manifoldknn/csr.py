@@ -34,7 +34,10 @@ def kept_entries(matrix: Any, chosen: NDArray[np.bool_]) -> Any:
     array([[0, 2],
            [0, 3]])
     """
-    indptr = np.concatenate([[0], np.cumsum(chosen)])[matrix.indptr]
+    before = np.zeros(len(chosen) + 1, dtype=matrix.indptr.dtype)
+    np.cumsum(chosen, out=before[1:])
+    indptr = before[matrix.indptr]
+    del before  # entries may be very many
     return sparse.csr_array(
         (matrix.data[chosen], matrix.indices[chosen], indptr), shape=matrix.shape
     )

@@ -73,7 +73,7 @@ class HitProblem:
         αS_UL times the scale of the labels, its rows in the order of the factor.
     log_scale : ndarray of shape (n,)
         Logarithms of what rows are divided by. For row sums of at most 1, a scale s with
-        A_UU s ≥ `down` 1 ≥ 0.
+        A_UU s ≥ `down` 1 ≥ 0. Rows where it is -inf are left alone, and empty.
 
     Attributes
     ----------
@@ -89,7 +89,8 @@ class HitProblem:
     @classmethod
     def of(cls, factor: SortedFactor, down: Any, log_scale: NDArray[np.float64]) -> HitProblem:
         """Return the problem in single precision."""
-        data = down.data * np.exp(-np.repeat(log_scale, np.diff(down.indptr)))
+        inverse = np.exp(-np.where(np.isneginf(log_scale), np.inf, log_scale))
+        data = down.data * np.repeat(inverse, np.diff(down.indptr))
         down = assembled(
             data.astype(np.float32), down.indices.astype(np.int32, copy=False),
             down.indptr.astype(np.int32, copy=False), down.shape,
@@ -136,6 +137,8 @@ def first_hits(
         hits, order, excess = found
         if excess <= _ALLOWED:
             return hits, order
+        if not np.isfinite(excess):
+            return None
         finer *= 0.75 * _ALLOWED / excess  # the bound is as good as proportional
     return None
 
@@ -160,14 +163,15 @@ class _Solver:
         if forward is None:
             return None
         y, left_out = forward
-        error = self._error_of_forward(left_out)
-        backward = self._backward(y, negligible, finer * INNER, most, error)
+        backward = self._backward(y, negligible, finer * INNER, most)
+        del forward, y
         if backward is None:
             return None
-        hits, order, error, allowed = backward
-        seen = allowed > 0
-        excess = float(np.max(error[seen] / allowed[seen], initial=0.0))
-        return hits, order, excess
+        hits, order, error, below = backward
+        error += self._error_of_forward(left_out)
+        seen = ~(below <= 0)
+        excess = float(np.max(error[seen] / below[seen], initial=0.0))
+        return _without(hits, below[order]), order, excess
 
     def _forward(
         self, negligible: Negligible, share: float, most: int
@@ -201,9 +205,8 @@ class _Solver:
         negligible: Negligible,
         share: float,
         most: int,
-        error: NDArray[np.float64],
     ) -> tuple[Any, NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return H, which rows it has, a bound of its error, and what that may be."""
+        """Return H, which rows it has, a bound of its error, and below what it is negligible."""
         found = _Rows(self.n, self.n_labels, most)
         slot = np.zeros(self.n, dtype=np.int32)
         carried, allowed = np.zeros(self.n), np.zeros(self.n)
@@ -235,11 +238,7 @@ class _Solver:
                 return None
             slot[panel] = start + np.arange(panel.stop - panel.start)
             order.append(np.arange(panel.start, panel.stop))
-        placed = np.concatenate(order)
-        hits = found.matrix()
-        cut = allowed[placed].astype(np.float32)
-        hits = kept_entries(hits, hits.data >= np.repeat(cut, np.diff(hits.indptr)))
-        return hits, placed, carried + error, allowed
+        return found.matrix(), np.concatenate(order), carried, allowed
 
     def _solved(self, panel: slice, solve: Any, triangle: Any, known: Any) -> Any:
         """Yield the rows of a panel, solved, given all that it depends on."""
@@ -256,17 +255,16 @@ class _Solver:
         """Return the error of H that comes of what was left out of Y: A_UU⁻¹ times that."""
         scale = np.exp(self.log_scale)
         solved = self.factor.solve_sorted((left_out * scale)[:, None])[:, 0]
-        out: NDArray[np.float64] = solved / scale
-        return out
+        return np.divide(solved, scale, out=np.zeros(self.n), where=scale > 0)
 
 
 class _Rows:
     """A CSR matrix that is made row after row, in memory that is only taken as it is needed."""
 
-    def __init__(self, n_rows: int, n_columns: int, most: int) -> None:
+    def __init__(self, most_rows: int, n_columns: int, most: int) -> None:
         self.n_rows, self.n_columns = 0, n_columns
         kind = np.int32 if most < 2**31 else np.int64
-        self._indptr = np.zeros(n_rows + 1, dtype=kind)
+        self._indptr = np.zeros(most_rows + 1, dtype=kind)
         # Untouched pages of these take no memory.
         self._indices, self._data = np.empty(most, dtype=kind), np.empty(most, dtype=np.float32)
 

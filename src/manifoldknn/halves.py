@@ -26,6 +26,7 @@ from manifoldknn.sorted_factor import SortedFactor
 _MOST_LEAVING = 0.25  # share of a row's strength that is not in must-links, so that N is small
 _ACCURACY = 1e-13  # of a solution, relative in every entry
 _MOST_TERMS = 60
+_ENOUGH = 0.01  # accuracy of a bound
 _FILL = 1.5  # the factor serves all labels at once: it may be larger than others
 
 
@@ -49,6 +50,8 @@ class Halves:
         αS_UL and αS_LL.
     delta : ndarray of shape (n_linked,)
         The diagonal of Δ.
+    log_linked_degrees : ndarray of shape (n_linked,)
+        log d of L.
     """
 
     def __init__(self, graph: NormalizedGraph, alpha: float) -> None:
@@ -63,7 +66,8 @@ class Halves:
         self.rows[self.factor.position] = rows
         self.down = s[self.rows][:, self.linked]
         self.across = s[self.linked][:, self.linked]
-        self.delta = 1.0 + alpha * np.exp(-graph.log_degrees[self.linked])
+        self.log_linked_degrees = graph.log_degrees[self.linked]
+        self.delta = 1.0 + alpha * np.exp(-self.log_linked_degrees)
 
     def n_times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return N x."""
@@ -72,6 +76,21 @@ class Halves:
     def hits_times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return H x."""
         return self.factor.solve_sorted(self.down @ x)
+
+    def largest_column_sum(self) -> float:
+        """Return the largest column sum of I + Δ⁻¹N + (Δ⁻¹N)² + ... as shares of walkers.
+
+        In the scale of walkers, N is D_L^-½ N D_L^½; its rows sum to less than 1, its columns do
+        so only where degrees are alike.
+        """
+        root = np.exp(0.5 * (self.log_linked_degrees - self.log_linked_degrees.mean()))
+        total = sums = np.ones(len(root))
+        for _ in range(_MOST_TERMS):
+            sums = root * self.n_times((sums / (self.delta * root))[:, None])[:, 0]
+            total = total + sums
+            if sums.max() <= _ENOUGH * total.max():
+                break
+        return float(total.max()) * (1 + _ENOUGH)
 
     def solve(
         self, rhs: NDArray[np.float64], *, accuracy: float = _ACCURACY
@@ -83,12 +102,12 @@ class Halves:
         rhs : ndarray of shape (n_samples, n_columns)
             Right-hand sides.
         accuracy : float, default=1e-13
-            Relative change at which the series ends.
+            Relative change of an entry at which the series ends.
 
         Returns
         -------
         ndarray of shape (n_samples, n_columns)
-            Solutions, accurate in every entry.
+            Solutions, every entry with its own relative accuracy.
         """
         inside = self.factor.solve_sorted(rhs[self.rows])
         constant = (rhs[self.linked] + self.down.T @ inside) / self.delta[:, None]

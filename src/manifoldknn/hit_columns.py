@@ -49,14 +49,19 @@ def share_that_counts(problem: HitProblem, negligible: Negligible) -> float:
     Costs as much as so many columns.
     """
     n, n_labels = problem.down.shape
-    rows = np.unique(np.linspace(0, n - 1, _SAMPLE).astype(np.intp))
+    rows = np.flatnonzero(problem.log_scale > -np.inf)
+    if not len(rows):
+        return 0.0
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, _SAMPLE).astype(np.intp))]
     x = np.zeros((n, len(rows)))
     x[rows, np.arange(len(rows))] = 1.0
     problem.factor.solve_sorted(x)
     x *= np.exp(problem.log_scale)[:, None]
     found = (problem.down.T @ x) / np.exp(problem.log_scale[rows])
     counts = [
-        np.count_nonzero(of_row >= INNER * negligible.below(slice(row, row + 1), of_row.max()))
+        np.count_nonzero(
+            (of_row > 0) & (of_row >= INNER * negligible.below(slice(row, row + 1), of_row.max()))
+        )
         for row, of_row in zip(rows, found.T)
     ]
     return float(np.mean(counts)) / n_labels

@@ -16,6 +16,7 @@ from manifoldknn.nearest import NearestLabeled
 
 _GROUPS = 16  # of columns whose maxima tell where the heaviest begin
 _LAST = (1 << 32) - 1
+_LONG = 4  # times the mean number of entries, and more, is a long row
 
 
 def heaviest_keys(
@@ -48,9 +49,13 @@ def heaviest_keys(
 
 
 def row_keys(
-    row: NDArray[np.intp], n_rows: int, weights: NDArray[np.float32], numbers: NDArray[Any]
+    row: NDArray[np.intp],
+    n_rows: int,
+    weights: NDArray[np.float32],
+    numbers: NDArray[Any],
+    n_kept: int,
 ) -> NDArray[np.uint64]:
-    """Return the keys of the entries of a sparse matrix, row by row.
+    """Return the keys of the entries of a sparse matrix, row by row; of long rows the heaviest.
 
     Parameters
     ----------
@@ -62,14 +67,25 @@ def row_keys(
         The entries; such as are not positive count as absent.
     numbers : ndarray of shape (n_entries,)
         Numbers of their columns.
+    n_kept : int
+        How many are wanted of every row.
 
     Returns
     -------
-    ndarray of shape (n_rows, most entries in a row)
-        Keys in no order, 0 where a row has no more.
+    ndarray of shape (n_rows, n)
+        Keys in no order, 0 where a row has no more. A few long rows do not make it wide.
     """
     counts = np.bincount(row, minlength=n_rows)
-    return _table(row, counts, np.maximum(weights, np.float32(0)), numbers, 0)
+    weights = np.maximum(weights, np.float32(0))
+    usual = n_kept + _LONG * len(row) // max(1, n_rows)
+    ends = np.cumsum(counts)
+    for long in np.flatnonzero(counts > usual):
+        part = weights[ends[long] - counts[long] : ends[long]]
+        # Lighter ones than the last that is kept become absent; equally heavy ones stay.
+        part[part < np.partition(part, len(part) - n_kept)[len(part) - n_kept]] = 0.0
+    there = weights > 0
+    row, weights, numbers = row[there], weights[there], numbers[there]
+    return _table(row, np.bincount(row, minlength=n_rows), weights, numbers, 0)
 
 
 def key_weights(keys: NDArray[np.uint64]) -> NDArray[np.float32]:
@@ -89,7 +105,6 @@ def _table(
     keys = weights.view(np.uint32).astype(np.uint64)
     keys <<= 32
     keys |= (_LAST - numbers).astype(np.uint64)
-    keys[weights <= 0] = 0
     table = np.zeros((len(counts), max(width, int(counts.max(initial=0)))), dtype=np.uint64)
     rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     table[row, rank] = keys

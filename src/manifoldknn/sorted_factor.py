@@ -111,7 +111,7 @@ class SortedFactor:
         Parameters
         ----------
         log_scale : ndarray of shape (n,)
-            log s, for the rows as they stand in the factor.
+            log s, for the rows as they stand in the factor; -inf cuts a row off from others.
         dtype : dtype
             Of the new factor's entries.
 
@@ -125,7 +125,7 @@ class SortedFactor:
         other.lower = _rescaled(self.lower, log_scale, dtype)
         other.upper = _rescaled(self.upper, log_scale, dtype)
         of_stem = log_scale[self._stem]
-        ratio = np.exp(of_stem - of_stem[:, None])
+        ratio = _ratios(of_stem, of_stem[:, None])
         other._stem_forward = (self._stem_forward * ratio).astype(dtype)
         other._stem_backward = (self._stem_backward * ratio).astype(dtype)
         other._set_blocks()
@@ -162,11 +162,19 @@ def _converted(matrix: Any, dtype: np.dtype[Any]) -> Any:
     return assembled(matrix.data.astype(dtype), matrix.indices, matrix.indptr, matrix.shape)
 
 
+def _ratios(log_a: NDArray[np.float64], log_b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a / b, and 0 where either is 0."""
+    zero = np.isneginf(log_a) | np.isneginf(log_b)
+    with np.errstate(invalid="ignore", over="ignore"):
+        ratio = np.exp(log_a - log_b)
+    out: NDArray[np.float64] = np.where(zero, 0.0, ratio)
+    return out
+
+
 def _rescaled(matrix: Any, log_scale: NDArray[np.float64], dtype: np.dtype[Any]) -> Any:
     """Return a CSR matrix with entries times s_j / s_i, of another type."""
-    data = log_scale[matrix.indices]
-    data -= np.repeat(log_scale, np.diff(matrix.indptr))
-    np.exp(data, out=data)
+    of_row = np.repeat(log_scale, np.diff(matrix.indptr))
+    data = _ratios(log_scale[matrix.indices], of_row)
     data *= matrix.data
     return assembled(data.astype(dtype), matrix.indices, matrix.indptr, matrix.shape)
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldknn.csr import assembled, kept_entries, row_maxima
+from manifoldknn.far_rows import arrivals_of_far_rows
 from manifoldknn.first_hits import HitProblem, Negligible, first_hits
 from manifoldknn.halves import Halves, can_be_halved
 from manifoldknn.hit_columns import columns_are_cheaper, hit_columns
@@ -37,9 +38,10 @@ from manifoldknn.threads import in_threads, single_threaded_products
 # series, by its end, and by smooth weights that are not looked at.
 _SHARES = 6.0
 _ROWS = 2048  # of weights at a time
-_SERIES_ACCURACY = 1e-4  # of smooth weights, relative to the tolerance
+_TERMS = 8  # of the series that have room for what is left out of each
+_SERIES_ACCURACY = 1e-2  # of smooth weights, relative to the tolerance
 _LOG_RANGE = 600.0  # of degrees: double precision holds products of their roots,
-_LEAST_LOG_SCALE = -300.0  # and with them probabilities down to this
+_LEAST_PROBABILITY = 1e-130  # and with them this: rows whose walkers meet labels less often are far
 _MOST_ENTRIES = 1 << 22  # of H that may always be held,
 _LEAST_PER_ROW, _MOST_PER_ROW = 64, 256  # or so many per row, the latter
 _MANY = 0.01  # where this share of the rows or more is labelled,
@@ -77,8 +79,7 @@ def split_walk(
     NearestLabeled or None
         None where this is not the way: too few must-links per row, a graph that should not be
         factorised, degrees that single precision cannot hold, must-links among rows that are
-        not asked for, or far more weights that count than usual. Some rows may be too far from
-        all labels, see `is_lost`.
+        not asked for, or far more weights that count than usual.
 
     Notes
     -----
@@ -100,24 +101,6 @@ def split_walk(
         blocks = weights.blocks(_ROWS)
         found = in_threads(weights.heaviest, blocks, n_jobs)
         return stacked(countdown(found, len(blocks), "blocks of rows"))
-
-
-def is_lost(found: NearestLabeled) -> NDArray[np.bool_]:
-    """Tell of which rows `split_walk` knows nothing: too far from labels, or without any.
-
-    Parameters
-    ----------
-    found : NearestLabeled
-        What it returned.
-
-    Returns
-    -------
-    ndarray of bool
-        True where the largest weight is 0, or so small that double precision cannot scale the
-        row by it.
-    """
-    lost: NDArray[np.bool_] = ~(found.log_scale > _LEAST_LOG_SCALE)
-    return lost
 
 
 def _single_precision_serves(
@@ -145,7 +128,8 @@ def _weights(
     """
     n = graph.n_samples
     half = 0.5 * graph.log_degrees
-    root = np.exp(half - 0.5 * (half[labeled].max() + half[labeled].min()))
+    offset = 0.5 * (half[labeled].max() + half[labeled].min())
+    root = np.exp(half - offset)
     halves = Halves(graph, alpha)
     linked = halves.linked
     group = np.unique(graph.group[linked], return_inverse=True)[1]
@@ -158,8 +142,9 @@ def _weights(
     rhs[labeled, n_groups + 1] = 1 / root[labeled]
     rhs[lonely, n_groups + 2 + np.arange(len(lonely))] = 1.0
     q, sources = rhs[:, :n_groups], rhs[:, n_groups : n_groups + 2]
-    x = halves.solve(rhs, accuracy=_SERIES_ACCURACY * tol)
-    R = x[:, :n_groups]
+    # The smooth part amplifies errors as often as walkers are thrown, 1 / (1 - α) times.
+    x = halves.solve(rhs, accuracy=_SERIES_ACCURACY * (1.0 - alpha) * tol)
+    R = x[:, :n_groups].copy()
     inner = np.eye(n_groups) - alpha * (q.T @ R)
     smooth = alpha * np.linalg.solve(inner.T, R.T).T
     sums = x[:, n_groups : n_groups + 2] + smooth @ (R.T @ sources)
@@ -167,14 +152,24 @@ def _weights(
     scale = root.copy()
     scale[halves.rows] = halves.hits_times(root[linked, None])[:, 0]
     scale[halves.rows] += x[halves.rows, n_groups + 2 :] @ root[lonely]
-    scale[scale == 0] = 1.0  # nothing gets there
-    x, smooth, sums = (part / scale[:, None] for part in (x, smooth, sums))
+    far = scale < _LEAST_PROBABILITY * root
+    with np.errstate(divide="ignore"):
+        log_scale = np.log(scale)
+    found = arrivals_of_far_rows(graph.log_s, far, log_scale, alpha)
+    if found is None:
+        return None
+    arrivals, log_scale = found
+    scale = np.where(far, 0.0, scale)
+    for part in (x, smooth, sums):
+        part[far] = 0.0
+        part[~far] /= scale[~far, None]
+        part[far] = arrivals @ part
     square = np.square(root)
     mean = 0.5 * (sums[:, 0] + sums[:, 1] * square) / len(labeled)
     left = [smooth * (0.5 * square)[:, None], 0.5 * smooth]
     right = [R[labeled] / root[labeled, None], R[labeled] * root[labeled, None]]
     local = _local_part(
-        halves, root, scale, mean, tol / _SHARES, n_jobs, most_entries(n, len(labeled))
+        halves, root, scale, arrivals, mean, tol / _SHARES, n_jobs, most_entries(n, len(labeled))
     )
     if local is None:
         return None
@@ -194,7 +189,7 @@ def _weights(
         np.hstack(right).T.astype(np.float32),
         kind[labeled],
         n_kept,
-        log_scale=np.log(scale) - np.log(root),
+        log_scale=log_scale - half + offset,
         slack=tol / _SHARES,
     )
 
@@ -242,6 +237,7 @@ def _local_part(
     halves: Halves,
     root: NDArray[np.float64],
     scale: NDArray[np.float64],
+    arrivals: Any,
     mean: NDArray[np.float64],
     share: float,
     n_jobs: int | None,
@@ -258,7 +254,9 @@ def _local_part(
     root : ndarray of float
         √d, on any scale.
     scale : ndarray of float
-        What rows are divided by, times √d.
+        What rows are divided by, times √d; 0 in far rows.
+    arrivals : csr_array of shape (n_far, n_samples)
+        Where walkers from far rows arrive first.
     mean : ndarray of float
         Mean weight of every row, a bound for its largest.
     share : float
@@ -280,8 +278,11 @@ def _local_part(
         halves.down.data * root[linked][halves.down.indices], halves.down.indices,
         halves.down.indptr, halves.down.shape,
     )  # fmt: skip
-    problem = HitProblem.of(halves.factor, down, np.log(scale[u]))
-    negligible = Negligible(share, mean[u], *scales.extremes())
+    with np.errstate(divide="ignore"):
+        problem = HitProblem.of(halves.factor, down, np.log(scale[u]))
+    # Errors in a row of H are multiplied by I + series, and may add up in the column of a label.
+    of_hits = share / halves.largest_column_sum()
+    negligible = Negligible(of_hits, mean[u], *scales.extremes())
     solve = hit_columns if columns_are_cheaper(problem, negligible) else first_hits
     found = solve(problem, negligible, most=most, n_jobs=n_jobs)
     del problem
@@ -305,15 +306,20 @@ def _local_part(
     series = _series(halves, root, into.astype(np.float32), hits, share * float(bound.min()))
     # In both, p_ij stands for an entry of A₀⁻¹ times Δ_j: `weights` divides by it.
     lower = series + sparse.eye_array(len(linked), format="csr", dtype=np.float32)
-    upper = scales.weights(_products(hits, lower, n_jobs))
+    steps = sparse.vstack([_products(hits, lower, n_jobs), lower], format="csr")
     del hits, series
-    within = _Scales(linked_degrees, linked_degrees, halves.delta)
-    local = sparse.vstack([upper, within.weights(lower)], format="csr")
-    del upper
     place = np.empty(len(root), dtype=np.intp)
     place[u] = np.arange(len(u))
     place[linked] = len(u) + np.arange(len(linked))
-    return local[place]
+    sorted_degrees = degrees[np.concatenate([u, linked])]
+    if arrivals.shape[0]:
+        far = np.flatnonzero(scale == 0)
+        from_far = arrivals.copy()
+        from_far.indices = place[arrivals.indices].astype(from_far.indices.dtype)
+        steps = sparse.vstack([steps, from_far.astype(np.float32) @ steps], format="csr")
+        place[far] = len(root) + np.arange(len(far))
+        sorted_degrees = np.append(sorted_degrees, degrees[far])
+    return _Scales(sorted_degrees, linked_degrees, halves.delta).weights(steps)[place]
 
 
 def most_entries(n_samples: int, n_labeled: int) -> int:
@@ -339,7 +345,7 @@ def _series(halves: Halves, root: NDArray[np.float64], into: Any, hits: Any, lea
     """Return Δ⁻¹N + (Δ⁻¹N)² + ... as shares of walkers, without those negligible in all rows."""
 
     def without_small(matrix: Any) -> Any:
-        return kept_entries(matrix, matrix.data >= np.float32(least))
+        return kept_entries(matrix, matrix.data >= np.float32(least / _TERMS))
 
     of_linked = root[halves.linked]
     across = halves.across.copy()

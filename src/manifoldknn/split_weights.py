@@ -29,6 +29,7 @@ from manifoldknn.selection import heaviest_keys, key_weights, merged_keys, row_k
 _ROUNDING = 1e-5  # of single precision in a bound, with room
 _LEADERS = 2  # of each class, per label that is kept
 _ENTRIES = 1 << 22  # of weights at a time
+_SLICE = 1 << 16  # entries of the sparse part at a time
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,9 @@ class SplitWeights:
         chosen = np.zeros(len(weight), dtype=bool)
         for start, stop in pairwise(self._starts):
             count = min(stop - start, _LEADERS * self._n_kept)
-            chosen[start + np.argpartition(-weight[start:stop], count - 1)[:count]] = True
+            # Of equal ones the first, as everywhere.
+            order = np.argsort(-weight[start:stop], kind="stable")
+            chosen[start + order[:count]] = True
         columns = np.flatnonzero(chosen)
         columns = columns[np.argsort(self._numbers[columns])]
         place = np.full(len(weight), -1, dtype=np.intp)
@@ -184,10 +187,12 @@ class SplitWeights:
         at = leaders.place[column]
         smooth[row[at >= 0], at[at >= 0]] = 0.0  # they are in the sparse part
         keys = heaviest_keys(smooth, self._numbers[leaders.columns], self._n_kept)
-        weight = value + np.einsum("er,re->e", left[row], self._right[:, column])
-        table = merged_keys(
-            row_keys(row, len(left), weight, self._numbers[column]), keys, self._n_kept
-        )
+        weight = value.copy()
+        for start in range(0, len(value), _SLICE):
+            part = slice(start, start + _SLICE)
+            weight[part] += np.einsum("er,re->e", left[row[part]], self._right[:, column[part]])
+        own = row_keys(row, len(left), weight, self._numbers[column], self._n_kept)
+        table = merged_keys(own, keys, self._n_kept)
         reached = key_weights(table[:, -1]) + self._slack * key_weights(table[:, 0])
         bound = (left @ leaders.most_of_others).max(axis=1)
         return table, bound * (1 + _ROUNDING) <= reached

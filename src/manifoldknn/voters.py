@@ -21,7 +21,7 @@ from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.precision import single_precision_serves, too_small
 from manifoldknn.progress import countdown
 from manifoldknn.reduction import ReducedGraph
-from manifoldknn.split_walk import is_lost, split_walk
+from manifoldknn.split_walk import split_walk
 from manifoldknn.threads import in_threads
 from manifoldknn.walk import (
     class_columns,
@@ -208,7 +208,7 @@ def nearest_labeled(
     normalized = NormalizedGraph(graph)
     if n_kept < len(labeled):
         split = split_walk(normalized, labeled, alpha, n_kept, tol=tol, n_jobs=n_jobs)
-        if split is not None and not _any_lost(is_lost(split), graph, labeled):
+        if split is not None:
             return split if rows is None else split.rows(rows), 1, True
     ready = prepared_graph(normalized, labeled, alpha, n_columns=len(labeled))
     del normalized
