@@ -27,8 +27,8 @@ from manifoldknn.csr import assembled, kept_entries, row_maxima, row_range
 from manifoldknn.sorted_factor import SortedFactor
 from manifoldknn.threads import in_threads
 
-_FORWARD = 0.005  # what is left out of Y, relative to what may be left out of H,
-INNER = 0.015  # and of rows of H that others are made from
+_FORWARD = 0.01  # what is left out of Y, relative to what may be left out of H,
+INNER = 0.03  # and of rows of H that others are made from
 _PANEL = 32  # rows of several heights that are solved together, by a dense inverse
 _CHUNK = 8192  # rows of one height at a time
 _ALLOWED = 2.0  # error of an entry, relative to what may be left out

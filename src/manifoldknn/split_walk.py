@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldknn.csr import assembled, kept_entries, row_maxima
+from manifoldknn.csr import assembled, kept_entries, row_maxima, row_range
 from manifoldknn.far_rows import arrivals_of_far_rows
 from manifoldknn.first_hits import HitProblem, Negligible, first_hits
 from manifoldknn.halves import Halves, can_be_halved
@@ -35,10 +35,11 @@ from manifoldknn.split_weights import SplitWeights
 from manifoldknn.threads import in_threads, single_threaded_products
 
 # The tolerance is shared by what is left out of H and twice its errors, by what is left out of the
-# series, by its end, and by smooth weights that are not looked at.
-_SHARES = 6.0
+# series, by its end, by what is left out of their product, and by smooth weights not looked at.
+_SHARES = 7.0
 _ROWS = 2048  # of weights at a time
-_TERMS = 8  # of the series that have room for what is left out of each
+_PARTS = 32  # of rows whose weights are multiplied at a time
+_TERMS = 4  # of the series that have room for what is left out of each
 _SERIES_ACCURACY = 1e-2  # of smooth weights, relative to the tolerance
 _LOG_RANGE = 600.0  # of degrees: double precision holds products of their roots,
 _LEAST_PROBABILITY = 1e-130  # and with them this: rows whose walkers meet labels less often are far
@@ -306,7 +307,8 @@ def _local_part(
     series = _series(halves, root, into.astype(np.float32), hits, share * float(bound.min()))
     # In both, p_ij stands for an entry of A₀⁻¹ times Δ_j: `weights` divides by it.
     lower = series + sparse.eye_array(len(linked), format="csr", dtype=np.float32)
-    steps = sparse.vstack([_products(hits, lower, n_jobs), lower], format="csr")
+    below = negligible.below(slice(None), row_maxima(hits, 0.0)[np.argsort(order)])[order]
+    steps = sparse.vstack([_products(hits, lower, below, n_jobs), lower], format="csr")
     del hits, series
     place = np.empty(len(root), dtype=np.intp)
     place[u] = np.arange(len(u))
@@ -367,8 +369,14 @@ def _series(halves: Halves, root: NDArray[np.float64], into: Any, hits: Any, lea
         total = total + power
 
 
-def _products(a: Any, b: Any, n_jobs: int | None) -> Any:
-    """Return a @ b, by threads."""
-    bounds = np.linspace(0, a.shape[0], 9).astype(int)
-    parts = [a[start:stop] for start, stop in pairwise(bounds)]
-    return sparse.vstack(list(in_threads(lambda part: part @ b, parts, n_jobs)), format="csr")
+def _products(a: Any, b: Any, below: NDArray[np.float64], n_jobs: int | None) -> Any:
+    """Return a @ b without entries below a number per row, by threads."""
+    bounds = np.linspace(0, a.shape[0], _PARTS + 1).astype(int)
+
+    def product(rows: slice) -> Any:
+        part = row_range(a, rows) @ b
+        bar = np.repeat(below[rows].astype(np.float32), np.diff(part.indptr))
+        return kept_entries(part, part.data >= bar)
+
+    parts = [slice(start, stop) for start, stop in pairwise(bounds)]
+    return sparse.vstack(list(in_threads(product, parts, n_jobs)), format="csr")
