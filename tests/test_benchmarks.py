@@ -248,6 +248,13 @@ def test_labels_are_compared_by_their_fits(tmp_path):
     assert list(verdicts(result).values()) == ["met", "MISSED", "met", "met"]
 
 
+def test_each_share_of_many_labels_has_its_time(tmp_path):
+    result = cases.many(FakeBench(tmp_path, lambda _, flags: numbers(1000 * flags["share"])))
+    assert [target.value for target in result.targets] == pytest.approx([10, 100, 500])
+    assert [row["share_pct"] for row in result.rows] == [1, 10, 50]
+    assert list(verdicts(result).values()) == ["met", "met", "MISSED"]
+
+
 @pytest.mark.parametrize(("other", "verdict"), [("a", "met"), ("b", "MISSED")])
 def test_seeds_compare_answers(tmp_path, other, verdict):
     def answer(_, flags):
