@@ -96,13 +96,16 @@ def test_searches_and_metrics_take_what_they_copy():
 
 
 def test_growth():
-    """Linear in rows; the full graph is quadratic; labels stop to matter beyond a block."""
+    """Linear in rows; the full graph is quadratic; labels stop to matter beyond a block,
+    and beyond one row in a hundred."""
     small, large = (estimate_memory(n, 100, 50) - memory._BASE for n in (10**6, 10**7))
     assert large == pytest.approx(10 * small)
     dense = estimate_memory(20_000, 10, 50, graph="full")
     assert dense > 4 * 8 * 20_000**2
-    few, many = (estimate_memory(10**6, 10, labels, n_jobs=1) for labels in (1000, 10_000))
+    few, many = (estimate_memory(10**6, 10, labels, n_jobs=1) for labels in (1000, 2000))
     assert few == many
+    many, half = (estimate_memory(10**6, 10, labels, n_jobs=1) for labels in (10_000, 500_000))
+    assert few < many == half < 2 * few
 
 
 def blobs(n=200):
