@@ -23,7 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from manifoldknn.csr import assembled, kept_entries, row_maxima, row_range
+from manifoldknn.csr import (
+    assembled,
+    kept_entries,
+    row_maxima,
+    row_range,
+    without_small_entries,
+)
 from manifoldknn.sorted_factor import SortedFactor
 from manifoldknn.threads import in_threads
 
@@ -171,7 +177,7 @@ class _Solver:
         error += self._error_of_forward(left_out)
         seen = ~(below <= 0)
         excess = float(np.max(error[seen] / below[seen], initial=0.0))
-        return _without(hits, below[order]), order, excess
+        return without_small_entries(hits, below[order]), order, excess
 
     def _forward(
         self, negligible: Negligible, share: float, most: int
@@ -192,7 +198,7 @@ class _Solver:
             pivots = self.diagonal[rows]
             below = share * pivots * negligible.below(rows, row_maxima(part, 0.0) / pivots)
             left_out[rows] = below
-            return _without(part, below)
+            return without_small_entries(part, below)
 
         for panel in self.panels:
             if not found.extend(self._solved(panel, solve, self.lower, found.matrix())):
@@ -200,11 +206,7 @@ class _Solver:
         return found.matrix(), left_out
 
     def _backward(
-        self,
-        y: Any,
-        negligible: Negligible,
-        share: float,
-        most: int,
+        self, y: Any, negligible: Negligible, share: float, most: int
     ) -> tuple[Any, NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]] | None:
         """Return H, which rows it has, a bound of its error, and below what it is negligible."""
         found = _Rows(self.n, self.n_labels, most)
@@ -227,9 +229,9 @@ class _Solver:
             below = negligible.below(rows, row_maxima(part, 0.0))
             allowed[rows], carried[rows] = below, passed_on
             if rows.stop <= self.factor.bounds[1]:  # nobody is made from rows of the first height
-                return _without(part, below)
+                return without_small_entries(part, below)
             carried[rows] += share * below
-            return _without(part, share * below)
+            return without_small_entries(part, share * below)
 
         order = []
         for panel in self.panels[::-1]:
@@ -312,9 +314,3 @@ def _inverse(triangle: Any, panel: slice) -> Any:
 def _renumbered(matrix: Any, columns: NDArray[Any], n_columns: int) -> Any:
     """Return a matrix whose entries stand in other columns."""
     return assembled(matrix.data, columns, matrix.indptr, (matrix.shape[0], n_columns))
-
-
-def _without(matrix: Any, below: NDArray[np.float64]) -> Any:
-    """Return a matrix without entries below a number per row."""
-    bar = np.repeat(below.astype(np.float32), np.diff(matrix.indptr))
-    return kept_entries(matrix, matrix.data >= bar)

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldknn.csr import kept_entries, row_maxima
+from manifoldknn.csr import row_maxima, without_small_entries
 from manifoldknn.first_hits import INNER, HitProblem, Negligible
 from manifoldknn.threads import in_threads
 
 _COLUMNS = 256  # of H at a time
 _ENTRIES = 1 << 22  # but not more entries than this
 _RUN = 4  # blocks that use the same memory: fresh memory costs as much as writing it twice
-_SAMPLE = 32  # columns that tell how sparse H is
+_SAMPLE = 32  # rows that tell how sparse H is
 _DEARER = 24.0  # an entry of a sparse product, in entries of a dense one
 
 
@@ -46,7 +46,7 @@ def columns_are_cheaper(problem: HitProblem, negligible: Negligible) -> bool:
 def share_that_counts(problem: HitProblem, negligible: Negligible) -> float:
     """Return how much of some evenly spaced rows of H counts while others are made from them.
 
-    Costs as much as so many columns.
+    Costs as much as so many columns, in double precision.
     """
     n, n_labels = problem.down.shape
     rows = np.flatnonzero(problem.log_scale > -np.inf)
@@ -112,9 +112,8 @@ def hit_columns(
     hits = sparse.coo_array((value, (row, column)), shape=(n, n_labels)).tocsr()
     del row, column, value
     everyone = slice(0, n)
-    cut = negligible.below(everyone, row_maxima(hits, 0.0)).astype(np.float32)
-    hits = kept_entries(hits, hits.data >= np.repeat(cut, np.diff(hits.indptr)))
-    return hits, np.arange(n)
+    below = negligible.below(everyone, row_maxima(hits, 0.0))
+    return without_small_entries(hits, below), np.arange(n)
 
 
 def _least(problem: HitProblem, negligible: Negligible) -> NDArray[np.float64]:

@@ -22,7 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldknn.csr import assembled, kept_entries, row_maxima, row_range
+from manifoldknn.csr import (
+    assembled,
+    kept_entries,
+    row_maxima,
+    row_range,
+    without_small_entries,
+)
 from manifoldknn.far_rows import arrivals_of_far_rows
 from manifoldknn.first_hits import HitProblem, Negligible, first_hits
 from manifoldknn.halves import Halves, can_be_halved
@@ -374,9 +380,7 @@ def _products(a: Any, b: Any, below: NDArray[np.float64], n_jobs: int | None) ->
     bounds = np.linspace(0, a.shape[0], _PARTS + 1).astype(int)
 
     def product(rows: slice) -> Any:
-        part = row_range(a, rows) @ b
-        bar = np.repeat(below[rows].astype(np.float32), np.diff(part.indptr))
-        return kept_entries(part, part.data >= bar)
+        return without_small_entries(row_range(a, rows) @ b, below[rows])
 
     parts = [slice(start, stop) for start, stop in pairwise(bounds)]
     return sparse.vstack(list(in_threads(product, parts, n_jobs)), format="csr")
