@@ -30,6 +30,7 @@ from manifoldknn.csr import (
     row_range,
     without_small_entries,
 )
+from manifoldknn.progress import countdown
 from manifoldknn.sorted_factor import SortedFactor
 from manifoldknn.threads import in_threads
 
@@ -200,7 +201,7 @@ class _Solver:
             left_out[rows] = below
             return without_small_entries(part, below)
 
-        for panel in self.panels:
+        for panel in countdown(iter(self.panels), len(self.panels), "groups of rows, forward"):
             if not found.extend(self._solved(panel, solve, self.lower, found.matrix())):
                 return None
         return found.matrix(), left_out
@@ -234,7 +235,8 @@ class _Solver:
             return without_small_entries(part, share * below)
 
         order = []
-        for panel in self.panels[::-1]:
+        panels = self.panels[::-1]
+        for panel in countdown(iter(panels), len(panels), "groups of rows, backward"):
             start = found.n_rows
             if not found.extend(self._solved(panel, solve, self.upper, found.matrix())):
                 return None

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from manifoldknn.csr import row_maxima, without_small_entries
 from manifoldknn.first_hits import INNER, HitProblem, Negligible
+from manifoldknn.progress import countdown
 from manifoldknn.threads import in_threads
 
 _COLUMNS = 256  # of H at a time
@@ -102,7 +103,8 @@ def hit_columns(
     starts = range(0, n_labels, width)
     runs = [starts[first : first + _RUN] for first in range(0, len(starts), _RUN)]
     parts, count = [], 0
-    for part in in_threads(solve, runs, n_jobs):
+    solved = in_threads(solve, runs, n_jobs)
+    for part in countdown(solved, len(runs), "blocks of labels"):
         parts.append(part)
         count += len(part[0])
         if count > most:
