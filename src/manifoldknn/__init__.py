@@ -1,6 +1,7 @@
 """Classify data when almost nothing is labelled.
 
-`ManifoldKNNClassifier` is the scikit-learn estimator; the steps of the method
+`ManifoldKNNClassifier` is the scikit-learn estimator, `as_published` the same as the paper
+has it; the steps of the method
 are functions of their own: `constrained_graph`, `tired_random_walk`,
 `walk_weights`, `simplex_weights`. `suggest`, `find_label_errors` and `inspect` look
 at a fitted classifier, `persist` saves and loads it, and the command ``manifoldknn``
@@ -14,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from manifoldknn.classifier import ManifoldKNNClassifier
+    from manifoldknn.classifier import ManifoldKNNClassifier, as_published
     from manifoldknn.dimension import intrinsic_dimension
     from manifoldknn.graph import constrained_graph
     from manifoldknn.inspection import inspect
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ManifoldKNNClassifier",
+    "as_published",
     "constrained_graph",
     "estimate_memory",
     "find_label_errors",
@@ -40,6 +42,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "ManifoldKNNClassifier": "classifier",
+    "as_published": "classifier",
     "intrinsic_dimension": "dimension",
     "constrained_graph": "graph",
     "inspect": "inspection",

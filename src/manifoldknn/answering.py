@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
 from manifoldknn.gpu.tensors import as_numpy, chosen_rows
-from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import ExactIndex
-from manifoldknn.reconstruct import reconstructed_weights
+from manifoldknn.reconstruct import Reconstruction, reconstruction
 from manifoldknn.samples import check_new_samples
+from manifoldknn.similarities import Similarities, combined
 from manifoldknn.state import FittedState
-from manifoldknn.vote import class_shares, normalized, winners
+from manifoldknn.vote import winners
 
 
 class AnsweringMixin(FittedState):
@@ -57,16 +57,15 @@ class AnsweringMixin(FittedState):
         check_is_fitted(self)
         return self._steps.new_rows(self, X, self._index.template)
 
-    def _reconstructed(self, X: Any, known: NearestLabeled | None = None) -> NearestLabeled:
-        """Return the voters of new rows."""
-        return reconstructed_weights(
-            X,
-            self._index,
-            self._walk.nearest if known is None else known,
-            n_neighbors=min(self.graph_neighbors, self._index.n_samples),
-            n_voters=len(self._walk.voter_classes) if known is None else None,
-            n_jobs=self.n_jobs,
-        )
+    def _made(self, X: Any) -> Reconstruction:
+        """Reconstruct new rows."""
+        width = min(self.graph_neighbors, self._index.n_samples)
+        return reconstruction(X, self._index, n_neighbors=width, n_jobs=self.n_jobs)
+
+    def _reconstructed(self, X: Any) -> Similarities:
+        """Return the similarities of new rows."""
+        made = self._made(X)
+        return combined(made.z, made.indices, self._walk.similarities, n_jobs=self.n_jobs)
 
     def _predicted(
         self, X: Any, *, with_shares: bool
@@ -86,20 +85,14 @@ class AnsweringMixin(FittedState):
             self._resolve_unreached(X, unreached, shares, codes)
         return shares, codes
 
-    def _shares(self, nearest: NearestLabeled) -> NDArray[np.float64]:
-        n_voting = self._walk.n_voting
-        classes_of = self._walk.voter_classes[nearest.voters[:, :n_voting]]
-        shares = class_shares(nearest.weights, classes_of, n_voting, len(self.classes_))
-        return normalized(shares * self._class_factors)
-
     def _answer(
-        self, nearest: NearestLabeled, X: Any
+        self, found: Similarities, X: Any
     ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
         """Return shares, class numbers and the unreached rows."""
-        shares = self._shares(nearest)
+        shares = self._vote.shares(found.logs)
         codes = winners(shares)
-        unreached = np.isneginf(nearest.log_scale)
-        if nearest is self._walk.nearest and not self._walk.converged:
+        unreached = found.unreached
+        if found is self._walk.similarities and not self._walk.converged:
             # The unfinished walk, warned about already, also leaves connected rows without weights.
             starved = unreached & self._graph.reached(self.labeled_indices_)
             self._ask_nearest(X, starved, shares, codes)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from manifoldknn.growing import GrowingArray
-from manifoldknn.nearest import NearestLabeled
-from manifoldknn.reconstruct import Reconstruction, combined
+from manifoldknn.reconstruct import Reconstruction
+from manifoldknn.similarities import Similarities, combined
 
 UNKNOWN = -1
 
@@ -23,8 +24,8 @@ class Arrivals:
     ----------
     n_walked : int
         Rows that the walk went over.
-    weights, voters, log_scale : GrowingArray
-        `NearestLabeled` of all rows.
+    logs, log_scale : GrowingArray
+        `Similarities` of all rows.
     shares : GrowingArray
         Votes of all rows.
     seen : GrowingArray
@@ -39,8 +40,7 @@ class Arrivals:
     """
 
     n_walked: int
-    weights: GrowingArray
-    voters: GrowingArray
+    logs: GrowingArray
     log_scale: GrowingArray
     shares: GrowingArray
     seen: GrowingArray
@@ -52,13 +52,13 @@ class Arrivals:
     off_manifold: GrowingArray
 
     @classmethod
-    def none(cls, nearest: NearestLabeled, shares: NDArray[np.float64], width: int) -> Arrivals:
+    def none(cls, known: Similarities, shares: NDArray[np.float64], width: int) -> Arrivals:
         """Return the state right after a walk.
 
         Parameters
         ----------
-        nearest : NearestLabeled
-            Voters of all rows.
+        known : Similarities
+            Of all rows.
         shares : ndarray
             Their votes.
         width : int
@@ -69,7 +69,7 @@ class Arrivals:
         Arrivals
             None so far.
         """
-        table: list[NDArray[Any]] = [nearest.weights, nearest.voters, nearest.log_scale, shares]
+        table: list[NDArray[Any]] = [known.logs, known.log_scale, shares]
         nobody: list[NDArray[Any]] = [
             np.empty(0, dtype=np.intp),
             np.empty((0, width), dtype=np.intp),
@@ -84,7 +84,7 @@ class Arrivals:
     def joined_by(
         self,
         made: Reconstruction,
-        nearest: NearestLabeled,
+        known: Similarities,
         shares: NDArray[np.float64],
         off_manifold: NDArray[np.int8],
     ) -> Arrivals:
@@ -94,8 +94,8 @@ class Arrivals:
         ----------
         made : Reconstruction
             How they are combined of earlier rows.
-        nearest : NearestLabeled
-            Their voters.
+        known : Similarities
+            Theirs.
         shares : ndarray
             Their votes.
         off_manifold : ndarray of int8
@@ -114,9 +114,8 @@ class Arrivals:
             indices, z = np.pad(indices, pad), np.pad(z, pad)
         return Arrivals(
             self.n_walked,
-            self.weights.appended(nearest.weights),
-            self.voters.appended(nearest.voters),
-            self.log_scale.appended(nearest.log_scale),
+            self.logs.appended(known.logs),
+            self.log_scale.appended(known.log_scale),
             self.shares.appended(shares),
             self.seen.appended(seen),
             self.indices.appended(indices),
@@ -128,32 +127,69 @@ class Arrivals:
         )
 
     @property
-    def nearest(self) -> NearestLabeled:
-        """Voters of all rows."""
-        return NearestLabeled(self.weights.values, self.voters.values, self.log_scale.values)
+    def similarities(self) -> Similarities:
+        """Those of all rows."""
+        return Similarities(self.logs.values, self.log_scale.values)
 
     def __len__(self) -> int:
         return len(self.seen.values)
 
-    def replayed(self, walked: NearestLabeled) -> NearestLabeled:
-        """Let the arrivals come again, chunk by chunk, on other weights of the rows walked.
+    def chunks(self) -> list[slice]:
+        """Return which arrivals came together, in order."""
+        starts = np.unique(self.seen.values)
+        ends = [*starts[1:], self.n_walked + len(self)]
+        return [slice(a - self.n_walked, b - self.n_walked) for a, b in zip(starts, ends)]
+
+    def replayed(self, walked: Similarities) -> Similarities:
+        """Let the arrivals come again, chunk by chunk, on other numbers of the rows walked.
 
         Parameters
         ----------
-        walked : NearestLabeled
+        walked : Similarities
             Of the rows that the walk went over.
 
         Returns
         -------
-        NearestLabeled
+        Similarities
             Of all rows.
         """
-        table = [GrowingArray(a) for a in (walked.weights, walked.voters, walked.log_scale)]
-        starts = np.unique(self.seen.values)
-        for start, end in zip(starts, [*starts[1:], self.n_walked + len(self)]):
-            part = slice(start - self.n_walked, end - self.n_walked)
-            known = NearestLabeled(*(column.values for column in table))
+        logs, log_scale = GrowingArray(walked.logs), GrowingArray(walked.log_scale)
+        for part in self.chunks():
+            known = Similarities(logs.values, log_scale.values)
             new = combined(self.z.values[part], self.indices.values[part], known)
-            rows: list[NDArray[Any]] = [new.weights, new.voters, new.log_scale]
-            table = [column.appended(row) for column, row in zip(table, rows)]
-        return NearestLabeled(*(column.values for column in table))
+            logs, log_scale = logs.appended(new.logs), log_scale.appended(new.log_scale)
+        return Similarities(logs.values, log_scale.values)
+
+    def on_walked(
+        self, z: NDArray[np.float64], indices: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Return combinations of any rows as combinations of rows that the walk went over.
+
+        Parameters
+        ----------
+        z, indices : ndarray of shape (n_rows, n_neighbors)
+            Convex weights, and rows of the model.
+
+        Returns
+        -------
+        z, indices : ndarray of shape (n_rows, n_more)
+            The same rows; weights of 0 fill up those that need fewer.
+        """
+        late = sparse.csr_array((0, self.n_walked))
+        for part in self.chunks():
+            more = self._unfolded(self.z.values[part], self.indices.values[part], late)
+            late = sparse.csr_array(sparse.vstack([late, more]))
+        found = self._unfolded(z, indices, late)
+        counts = np.diff(found.indptr)
+        shape = len(z), int(counts.max(initial=1))
+        filled = np.arange(shape[1]) < counts[:, None]
+        weights, rows = np.zeros(shape), np.zeros(shape, dtype=np.intp)
+        weights[filled], rows[filled] = found.data, found.indices
+        return weights, rows
+
+    def _unfolded(self, z: NDArray[np.float64], indices: NDArray[np.intp], late: Any) -> Any:
+        """Return a sparse matrix of combinations, arrivals replaced by what they are made of."""
+        row = np.repeat(np.arange(len(z)), z.shape[1])
+        n_known = self.n_walked + late.shape[0]
+        whole = sparse.csr_array((z.ravel(), (row, indices.ravel())), shape=(len(z), n_known))
+        return sparse.csr_array(whole[:, : self.n_walked] + whole[:, self.n_walked :] @ late)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Block = NDArray[Any]
 
 _ROWS_AT_ONCE = 64
+_LEAST = np.finfo(np.float64).tiny
 
 
 def block_cg(
@@ -23,6 +24,7 @@ def block_cg(
     *,
     tol: float,
     max_iter: int,
+    precondition: Callable[[Block], Block] | None = None,
     tell: Callable[[int, float], None] | None = None,
 ) -> tuple[Block, int, bool]:
     """Solve ``A x = b`` for every column of `rhs`, A symmetric positive definite.
@@ -38,6 +40,8 @@ def block_cg(
         A column has converged when ``‖b - Ax‖ ≤ tol·‖b‖``.
     max_iter : int
         Limit on the number of products.
+    precondition : callable, optional
+        Returns about A⁻¹ times a block, as a new array; symmetric and positive definite.
     tell : callable, optional
         Is handed the number of products so far and the largest ``‖b - Ax‖/‖b‖`` after
         each of them.
@@ -69,27 +73,32 @@ def block_cg(
     squared = _column_dots(rhs, rhs)
     active = np.flatnonzero(squared > 0)
     x, r = _columns(solution, active), _columns(rhs, active)
-    direction, rr = r.copy(), squared[active]
+    rr = squared[active]
+    z = r if precondition is None else precondition(r)
+    direction, rz = z.copy(), rr if precondition is None else _column_dots(r, z)
     goal = (tol**2) * rr
     scratch = np.empty_like(r)
     n_iter = 0
     while active.size and n_iter < max_iter:
         product = apply(direction)
         n_iter += 1
-        step = (rr / _column_dots(direction, product)).astype(rhs.dtype)
+        step = (rz / _column_dots(direction, product)).astype(rhs.dtype)
         x += _scaled(direction, step, scratch)
         r -= _scaled(product, step, scratch)
-        new = _column_dots(r, r)
-        _scaled(direction, (new / rr).astype(rhs.dtype), direction)
-        direction += r
-        rr = new
+        rr = _column_dots(r, r)
+        z = r if precondition is None else precondition(r)
+        new = rr if precondition is None else _column_dots(r, z)
+        # Of a residual that has vanished nothing is left to be divided by.
+        _scaled(direction, (new / np.maximum(rz, _LEAST)).astype(rhs.dtype), direction)
+        direction += z
+        rz = new
         if tell is not None:
             tell(n_iter, tol * float(np.sqrt((rr / goal).max())))
         going = rr > goal
         if not going.all():
             # A converged column must go: soon its residual is 0, and 0/0 follows.
             solution[:, active[~going]] = x[:, ~going]
-            active, goal, rr = active[going], goal[going], rr[going]
+            active, goal, rz = active[going], goal[going], rz[going]
             left = np.flatnonzero(going)
             x, r, direction = _columns(x, left), _columns(r, left), _columns(direction, left)
             scratch = np.empty_like(r)

@@ -43,35 +43,6 @@ def kept_entries(matrix: Any, chosen: NDArray[np.bool_]) -> Any:
     )
 
 
-def without_small_entries(matrix: Any, least: NDArray[Any]) -> Any:
-    """Return a CSR matrix without the entries that are below a number for their row.
-
-    Parameters
-    ----------
-    matrix : csr_array
-        The matrix.
-    least : ndarray of shape (n_rows,)
-        The numbers, which are compared in the matrix's own precision.
-
-    Returns
-    -------
-    csr_array
-        The same shape, fewer entries.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from manifoldknn.csr import without_small_entries
-    >>> matrix = sparse.csr_array([[1.0, 2.0], [0.0, 1.0]])
-    >>> without_small_entries(matrix, np.array([1.5, 0.5])).toarray()
-    array([[0., 2.],
-           [0., 1.]])
-    """
-    bar = np.repeat(least.astype(matrix.dtype), np.diff(matrix.indptr))
-    return kept_entries(matrix, matrix.data >= bar)
-
-
 def row_maxima(matrix: Any, empty: float) -> NDArray[Any]:
     """Return the largest entry of every row.
 

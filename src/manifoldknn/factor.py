@@ -1,8 +1,7 @@
-"""A⁻¹ by sparse factorisation, for many labels on a graph of modest size.
+"""A⁻¹ by sparse factorisation, for graphs as flat as a map.
 
-Conjugate gradients pay per label; a factorisation pays once, and then little
-per label. Must-links would fill the factor, so they are kept apart. With
-Q = D_L^-½ Y and A₀ the matrix without them,
+Must-links would fill the factor, so they are kept apart. With Q = D_L^-½ Y and A₀ the
+matrix without them,
 
     A = A₀ - αQQᵀ,   A₀ = I + αD_L⁻¹ - αD^-½W₀D^-½,
     A⁻¹ = A₀⁻¹ + α R (I - αQᵀR)⁻¹ Rᵀ,   R = A₀⁻¹Q,
@@ -13,14 +12,12 @@ and solving add terms of one sign, so every entry keeps its relative accuracy.
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-
-from manifoldknn.sorted_factor import SortedFactor
+from scipy.sparse.linalg import splu
 
 
 class FactorizedInverse:
@@ -54,29 +51,20 @@ class FactorizedInverse:
         n = s.shape[0]
         diagonal = np.ones(n)
         diagonal[linked] += alpha * np.square(scale)
-        matrix = sparse.csc_array(sparse.diags_array(diagonal) - alpha * s)
-        self._factor = SortedFactor(matrix)
+        self._factor = splu(
+            sparse.csc_array(sparse.diags_array(diagonal) - alpha * s),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,  # keeps to the diagonal, as an M-matrix allows
+            options={"SymmetricMode": True},
+        )
         Q = np.zeros((n, int(group.max(initial=-1)) + 1))
         Q[linked, group] = scale
-        self._left = self._factor.solve(Q)
+        self._left = self._factor.solve(Q) if Q.size else Q
         inner = np.eye(Q.shape[1]) - alpha * (Q.T @ self._left)
         self._right = alpha * np.linalg.solve(inner, self._left.T)
 
-    def in_precision(self, dtype: Any) -> FactorizedInverse:
-        """Return the same inverse with numbers of another type."""
-        other = copy(self)
-        other._factor = self._factor.in_precision(np.dtype(dtype))
-        other._left, other._right = self._left.astype(dtype), self._right.astype(dtype)
-        return other
-
-    def solve(self, rhs: NDArray[Any]) -> NDArray[Any]:
+    def solve(self, rhs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return A⁻¹ rhs."""
-        x = self._factor.solve(rhs)
+        x: NDArray[np.float64] = self._factor.solve(np.ascontiguousarray(rhs))
         x += self._left @ (self._right @ rhs)
-        return x
-
-    def columns(self, rows: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the columns of A⁻¹ that belong to some rows."""
-        x = self._factor.unit_columns(rows)
-        x += self._left @ self._right[:, rows]
         return x

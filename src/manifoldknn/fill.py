@@ -20,9 +20,9 @@ _ENTRIES_PER_DENSE_SQUARE = 2.5
 _MOST_PER_ROW = 64  # entries of the factor: memory stays O(n),
 _ALWAYS_ALLOWED = 8_000_000  # and is no concern below this
 # Iterating costs about as much per column as passing over a factor 40 times as large as the
-# graph, and making a factor as much as 400 passes over it.
+# graph, and making a factor as much as 40 passes over it.
 _WORTH = 40.0
-_SETUP = 400.0
+_SETUP = 40.0
 
 
 def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> bool:
@@ -41,7 +41,7 @@ def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> 
     -------
     bool
         True for sparse graphs whose factor is expected to have at most
-        40·l / (l + 400) times as many entries as the graph, and at most 64 per row or
+        40·l / (l + 40) times as many entries as the graph, and at most 64 per row or
         8 million.
     """
     if not graph.is_sparse:

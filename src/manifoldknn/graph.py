@@ -27,6 +27,7 @@ from manifoldknn.distances import distance_blocks
 from manifoldknn.edges import CANDIDATES, pruned_edges, union_edges
 from manifoldknn.engines import check_neighbors, open_index
 from manifoldknn.labels import encode_labels
+from manifoldknn.links import NO_LINKS, HandLinks, hand_links
 from manifoldknn.neighbors import Neighbors, check_metric
 from manifoldknn.parameters import check_graph_parameters
 from manifoldknn.samples import check_spread
@@ -159,6 +160,7 @@ def sparse_constrained_graph(
     *,
     tree: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]],
     theta: float,
+    links: HandLinks = NO_LINKS,
 ) -> ConstrainedGraph:
     """Apply Table 1 to selected pairs.
 
@@ -174,6 +176,8 @@ def sparse_constrained_graph(
         ``(low, high, level)`` as returned by `tree_edges`.
     theta : float
         Strength of the tree.
+    links : HandLinks, optional
+        Pairs that the user linked or cut apart.
 
     Returns
     -------
@@ -183,6 +187,8 @@ def sparse_constrained_graph(
     n = len(codes)
     low, high, length = edges
     constrained = (codes[low] >= 0) & (codes[high] >= 0)
+    if links:
+        constrained |= links.names(low, high)
     low, high, length = low[~constrained], high[~constrained], length[~constrained]
     log_weight = gaussian_log_weights(length, sigma)
     key, tree_key = low * n + high, tree[0] * n + tree[1]
@@ -191,6 +197,10 @@ def sparse_constrained_graph(
         present = key[at] == tree_key
         at = at[present]
         log_weight[at] += log_strengthening(log_weight[at], tree[2][present], theta)
+    if links:  # weight 1, unless labels say so already
+        one, other = links.linked_beside(codes)
+        low, high = np.concatenate([low, one]), np.concatenate([high, other])
+        log_weight = np.concatenate([log_weight, np.zeros(len(one))])
     matrix = sparse.csr_array(
         (
             np.concatenate([log_weight, log_weight]),
@@ -210,6 +220,7 @@ def full_constrained_graph(
     tree: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]],
     theta: float,
     metric: Any,
+    links: HandLinks = NO_LINKS,
 ) -> ConstrainedGraph:
     """Apply Table 1 to every pair, as the paper does: O(n²) memory.
 
@@ -217,7 +228,7 @@ def full_constrained_graph(
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         The samples.
-    codes, sigma, tree, theta
+    codes, sigma, tree, theta, links
         As in `sparse_constrained_graph`.
     metric : str or callable
         Distance between two rows.
@@ -241,6 +252,8 @@ def full_constrained_graph(
     labeled = np.flatnonzero(codes >= 0)
     same = codes[labeled][:, None] == codes[labeled][None, :]
     log_weights[np.ix_(labeled, labeled)] = np.where(same, 0.0, -np.inf)
+    for (one, other), log_weight in ((links.must.T, 0.0), (links.cannot.T, -np.inf)):
+        log_weights[one, other] = log_weights[other, one] = log_weight
     np.fill_diagonal(log_weights, -np.inf)
     return ConstrainedGraph(log_weights, np.full(n, -1, dtype=np.intp))
 
@@ -263,58 +276,58 @@ def log_strengthening(
     return np.log1p((theta * bound) ** level)
 
 
-def build_graph(
-    X: Any,
-    neighbors: Neighbors,
-    codes: NDArray[np.intp],
-    *,
-    graph: str,
-    graph_neighbors: int,
-    sigma: float,
-    tree_depth: int,
-    theta: float,
-    metric: Any,
-    edges: Edges | None = None,
-    n_jobs: int | None = None,
-) -> ConstrainedGraph:
-    """Build the constrained graph from neighbours that were found before.
+@dataclass(frozen=True)
+class GraphRecipe:
+    """Everything a constrained graph is made of, but for the labels.
 
-    Parameters
+    Attributes
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    neighbors : Neighbors
-        At least ``candidate_count(...)`` neighbours of every sample.
-    codes : ndarray of shape (n_samples,)
-        Class numbers, -1 where unlabelled.
-    graph, graph_neighbors, sigma, tree_depth, theta, metric
-        As in `constrained_graph`, with a numeric `sigma`.
-    edges : tuple of ndarray, optional
-        What `selected_edges` returns, where that is known already.
-    n_jobs : int, optional
-        Threads; all cores by default.
-
-    Returns
-    -------
-    ConstrainedGraph
-        The graph the walk runs on.
+        The samples; looked at for ``graph="full"`` only.
+    nearest : ndarray of shape (n_samples, graph_neighbors)
+        Nearest neighbours of every sample, for the strengthened trees.
+    edges : tuple of ndarray
+        What `selected_edges` returns.
+    sigma : float
+        Kernel width.
+    graph, tree_depth, theta, metric
+        As in `constrained_graph`.
+    links : HandLinks
+        Pairs that the user linked or cut apart.
     """
-    nearest = Neighbors(
-        neighbors.indices[:, :graph_neighbors], neighbors.distances[:, :graph_neighbors]
-    )
-    tree = tree_edges(nearest.indices, np.flatnonzero(codes >= 0), tree_depth)
-    if graph == "full":
-        return full_constrained_graph(X, codes, sigma, tree=tree, theta=theta, metric=metric)
-    if edges is None:
-        edges = selected_edges(
-            X,
-            neighbors,
-            graph=graph,
-            graph_neighbors=graph_neighbors,
-            metric=metric,
-            n_jobs=n_jobs,
+
+    X: Any
+    nearest: NDArray[Any]
+    edges: Edges
+    sigma: float
+    graph: str
+    tree_depth: int
+    theta: float
+    metric: Any
+    links: HandLinks = NO_LINKS
+
+    def constrained(self, codes: NDArray[np.intp]) -> ConstrainedGraph:
+        """Apply Table 1.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples,)
+            Class numbers, -1 where unlabelled.
+
+        Returns
+        -------
+        ConstrainedGraph
+            The graph the walk runs on.
+        """
+        tree = tree_edges(self.nearest, np.flatnonzero(codes >= 0), self.tree_depth)
+        if self.graph == "full":
+            return full_constrained_graph(
+                self.X, codes, self.sigma, tree=tree, theta=self.theta, metric=self.metric,
+                links=self.links,
+            )  # fmt: skip
+        return sparse_constrained_graph(
+            self.edges, codes, self.sigma, tree=tree, theta=self.theta, links=self.links
         )
-    return sparse_constrained_graph(edges, codes, sigma, tree=tree, theta=theta)
 
 
 def selected_edges(
@@ -330,8 +343,12 @@ def selected_edges(
 
     Parameters
     ----------
-    X, neighbors, graph, graph_neighbors, metric
-        As in `build_graph`; every pair of ``graph="full"`` carries the rule, none is named.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The samples.
+    neighbors : Neighbors
+        At least ``candidate_count(...)`` neighbours of every sample.
+    graph, graph_neighbors, metric
+        As in `constrained_graph`; every pair of ``graph="full"`` carries the rule, none is named.
     n_jobs : int, optional
         Threads; all cores by default.
 
@@ -366,6 +383,8 @@ def constrained_graph(
     X: Any,
     y: Any,
     *,
+    must_link: Any = None,
+    cannot_link: Any = None,
     graph: str = "pruned",
     graph_neighbors: int = 10,
     sigma: float | str = "auto",
@@ -384,6 +403,8 @@ def constrained_graph(
         All samples.
     y : array-like of shape (n_samples,)
         Labels, with unlabelled rows marked.
+    must_link, cannot_link : array-like of shape (n_pairs, 2), optional
+        As in ``ManifoldKNNClassifier.fit``.
     graph, graph_neighbors, sigma, tree_depth, theta, metric, neighbors, unlabeled, n_jobs
         As in `ManifoldKNNClassifier`.
 
@@ -417,15 +438,16 @@ def constrained_graph(
     index = open_index(X, neighbors, metric=metric, n_jobs=n_jobs, seed=0)
     found = index.among_samples(candidate_count(graph, graph_neighbors, n))
     check_enough(found, graph_neighbors)
-    return build_graph(
+    pairs = {"graph": graph, "graph_neighbors": graph_neighbors, "metric": metric}
+    recipe = GraphRecipe(
         X,
-        found,
-        codes,
-        graph=graph,
-        graph_neighbors=graph_neighbors,
-        sigma=automatic_sigma(found) if sigma == "auto" else float(sigma),
-        tree_depth=tree_depth,
-        theta=theta,
-        metric=metric,
-        n_jobs=n_jobs,
-    ).to_matrix()
+        found.indices[:, :graph_neighbors],
+        selected_edges(X, found, n_jobs=n_jobs, **pairs),
+        automatic_sigma(found) if sigma == "auto" else float(sigma),
+        graph,
+        tree_depth,
+        theta,
+        metric,
+        hand_links(must_link, cannot_link, codes),
+    )
+    return recipe.constrained(codes).to_matrix()

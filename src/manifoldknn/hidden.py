@@ -1,154 +1,152 @@
-"""What a labelled row would be called if its label were hidden.
+"""What labelled rows would be called if their labels were hidden, and what follows from it.
 
-A label works through its edges: 1 to its own class, 0 to every other. An honest
-estimate must therefore take the label *and these edges* away and walk again.
-Neighbours and the pairs that carry an edge do not depend on labels and are those
-of the fit. And because w̄_ij = w̄_ji, the votes for a hidden row i are the column of i
-in the walk over the graph without its label: one column per label, as many as a
-fit computes, however labels are shared out over folds.
+A label works through its edges: 1 to its own class, 0 to every other. An honest estimate must
+therefore take the label *and these edges* away and walk again. Labels are hidden in five groups;
+neighbours and the pairs that carry an edge do not depend on labels and stay. A class with a
+single label keeps it, or nobody could name the class.
+
+The accuracy to expect weighs classes by the shares of rows that are answered with them: the numbers
+of labels say little about that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.graph import (
-    ConstrainedGraph,
-    full_constrained_graph,
-    sparse_constrained_graph,
-)
-from manifoldknn.neighbors import ExactIndex
+from manifoldknn.densities import class_densities
+from manifoldknn.graph import GraphRecipe
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
-from manifoldknn.reduction import ReducedGraph
-from manifoldknn.rowids import check_all_walked
 from manifoldknn.threads import in_threads
-from manifoldknn.tree import tree_edges
-from manifoldknn.vote import class_shares, normalized, winners
-from manifoldknn.walk import log_label_weights, prepared_graph
+from manifoldknn.vote import Vote, winners
+from manifoldknn.walk import Way, chosen_way, log_label_weights, prepared_graph
 
-if TYPE_CHECKING:
-    from manifoldknn.classifier import ManifoldKNNClassifier
+__all__ = ["HiddenLabels", "fold_numbers", "hidden_densities", "hidden_groups", "hidden_weights"]
 
-__all__ = ["HiddenVotes", "RebuiltGraph", "fold_numbers", "hidden_votes"]
-
-_EACH_ALONE = 40  # up to so many labels, each is hidden alone
-_MANY_ROWS = 20_000
-_FOLDS, _FOLDS_OF_MANY = 20, 5
+FOLDS = 5
+_LOOSER, _LOOSEST = 10.0, 1e-2  # tolerance of hidden rows: times that of the fit, and at most
 _BLOCK = 16
-# Up to so many labels of not too many rows, columns are solved one by one: each accurate by itself.
-# Beyond, several together: accurate to a share of the largest of them, so that share is smaller.
-_SINGLE = 100
-_FINER = 0.1
+_DRAWS = 4000
+_LEVEL = 0.95
+_BINS = 10
 
 
 @dataclass(frozen=True)
-class HiddenVotes:
-    """Votes for every labelled row while its own label is hidden.
+class HiddenLabels:
+    """Answers for labelled rows while their own labels were hidden.
 
     Attributes
     ----------
-    rows : ndarray of shape (n_labeled,)
-        Labelled rows.
-    given : ndarray of shape (n_labeled,)
+    rows : ndarray of shape (n_hidden,)
+        Labelled rows that were hidden: those of classes with at least two labels.
+    given : ndarray of shape (n_hidden,)
         Class numbers of their labels.
-    found : ndarray of shape (n_labeled,)
-        Class numbers that the others give them; -1 where nobody reaches the row.
-    shares : ndarray of shape (n_labeled, n_classes)
-        Class shares of the vote; zeros where nobody reaches the row.
-    alone : ndarray of bool of shape (n_labeled,)
-        Rows that are the only ones of their class: once hidden, nobody can name it.
+    shares : ndarray of shape (n_hidden, n_classes)
+        What the others say of them; zeros where nobody reaches the row.
+    class_weights : ndarray of shape (n_classes,)
+        Shares of all rows that are answered with each class.
     n_folds : int
         How many groups of labels were hidden, one after the other.
     """
 
     rows: NDArray[np.intp]
     given: NDArray[np.intp]
-    found: NDArray[np.intp]
     shares: NDArray[np.float64]
-    alone: NDArray[np.bool_]
+    class_weights: NDArray[np.float64]
     n_folds: int
 
     @property
+    def found(self) -> NDArray[np.intp]:
+        """Class numbers that the others give; -1 where nobody reaches the row."""
+        reached = self.shares.any(axis=1)
+        return np.where(reached, winners(self.shares), -1)
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Whether a row got its own class back."""
+        return self.found == self.given
+
+    def per_class(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return how many labels of every class were hidden, and how many of them found again."""
+        n_classes = len(self.class_weights)
+        return (
+            np.bincount(self.given, minlength=n_classes),
+            np.bincount(self.given[self.right], minlength=n_classes),
+        )
+
+    @property
     def accuracy(self) -> float:
-        """Share of labelled rows, less those alone in their class, that get their label back."""
-        judged = ~self.alone
-        if not judged.any():
+        """Share of rows that is expected to be right: of classes, weighted; NaN if unknown."""
+        hidden, found = self.per_class()
+        weights = np.where(hidden > 0, self.class_weights, 0.0)
+        if not weights.sum() > 0:
             return float("nan")
-        return float((self.found[judged] == self.given[judged]).mean())
+        return float((weights * found / np.maximum(hidden, 1)).sum() / weights.sum())
+
+    def interval(self) -> tuple[float, float]:
+        """Return what the true accuracy lies between, in 95 of 100 cases.
+
+        Every class's accuracy has a beta distribution: what was found of it, and one label
+        more that is right as often as all are. A class of which nothing could be hidden
+        is as uncertain as that. Shares of classes are taken as they are.
+        """
+        hidden, found = self.per_class()
+        if not hidden.any():
+            return 0.0, 1.0
+        mean = (found.sum() + 0.5) / (hidden.sum() + 1.0)
+        rng = np.random.default_rng(0)
+        drawn = rng.beta(found + mean, hidden - found + 1.0 - mean, (_DRAWS, len(hidden)))
+        low, high = np.quantile(drawn @ self.class_weights, [0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2])
+        return float(low), float(high)
+
+    def reliability(self) -> list[tuple[float, float, int, int]]:
+        """Return how often answers of some confidence were right.
+
+        Returns
+        -------
+        list of tuple
+            Lower and upper end of a tenth of the confidence, rows answered with it, and how
+            many of them were right; tenths without rows are left out.
+        """
+        confidence = self.shares.max(axis=1, initial=0.0)
+        bins = np.minimum((confidence * _BINS).astype(np.intp), _BINS - 1)
+        rows = np.bincount(bins, minlength=_BINS)
+        right = np.bincount(bins[self.right], minlength=_BINS)
+        return [
+            (b / _BINS, (b + 1) / _BINS, int(rows[b]), int(right[b]))
+            for b in range(_BINS)
+            if rows[b]
+        ]
 
 
-def hidden_votes(
-    classifier: ManifoldKNNClassifier,
-    *,
-    n_folds: int | None = None,
-    random_state: int = 0,
-) -> HiddenVotes:
-    """Let the others vote for every labelled row, its own label and links hidden.
+def hidden_groups(
+    codes: NDArray[np.intp], *, n_folds: int = FOLDS, random_state: int = 0
+) -> list[NDArray[np.intp]]:
+    """Return the labelled rows in the groups in which they are hidden.
 
     Parameters
     ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-    n_folds : int, optional
-        Into how many groups the labels are divided; those of one group are hidden
-        together. By default each is hidden alone if there are at most 40 of them and
-        20,000 rows; else 20 groups, or 5 for more rows.
+    codes : ndarray of shape (n_samples,)
+        Class numbers, -1 where unlabelled.
+    n_folds : int, default=5
+        How many groups; fewer if there are fewer labels to hide.
     random_state : int, default=0
         Seed of the division.
 
     Returns
     -------
-    HiddenVotes
-        Answers as `fit` without the hidden labels would give them, with the kernel
-        width and the class-mass factors of the fit.
-
-    Notes
-    -----
-    Cost: per group a graph and one walk column per label in it.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from manifoldknn import ManifoldKNNClassifier
-    >>> from manifoldknn.hidden import hidden_votes
-    >>> X, y = load_iris(return_X_y=True)
-    >>> y[25:50] = y[75:100] = y[125:] = -1
-    >>> round(hidden_votes(ManifoldKNNClassifier().fit(X, y)).accuracy, 2)
-    0.95
+    list of ndarray
+        Row numbers, ascending; no group holds all labels of a class. Empty if every class
+        has a single label.
     """
-    check_all_walked(classifier)
-    codes = classifier._labels.codes
-    rows = classifier.labeled_indices_
-    given = codes[rows]
-    folds = fold_numbers(given, _fold_count(len(codes), len(rows), n_folds), random_state)
-    shares = np.zeros((len(rows), len(classifier.classes_)))
-    found = np.full(len(rows), -1, dtype=np.intp)
-    n_groups = int(folds.max()) + 1
-    if n_groups > 1:
-        rebuilt = RebuiltGraph(classifier)
-        groups = (np.flatnonzero(folds == fold) for fold in range(n_groups))
-        for group in countdown(groups, n_groups, "groups of hidden labels"):
-            shares[group] = rebuilt.shares_without(rows[group])
-            found[group] = rebuilt.answers(rows[group], shares[group])
-    alone = np.bincount(given, minlength=len(classifier.classes_))[given] == 1
-    return HiddenVotes(rows, given, found, shares, alone, n_groups)
-
-
-def _fold_count(n_samples: int, n_labeled: int, wanted: int | None) -> int:
-    if wanted is None:
-        if n_samples > _MANY_ROWS:
-            wanted = _FOLDS_OF_MANY
-        else:
-            wanted = n_labeled if n_labeled <= _EACH_ALONE else _FOLDS
-        return min(wanted, n_labeled)
-    if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or wanted < 2:
-        raise ValueError(f"n_folds={wanted!r} must be a whole number, at least 2, or None.")
-    return min(int(wanted), n_labeled)
+    labeled = np.flatnonzero(codes >= 0)
+    counts = np.bincount(codes[labeled], minlength=1)
+    rows = labeled[counts[codes[labeled]] > 1]
+    folds = fold_numbers(codes[rows], min(n_folds, max(1, len(rows))), random_state)
+    return [rows[folds == fold] for fold in range(int(folds.max(initial=-1)) + 1)]
 
 
 def fold_numbers(codes: NDArray[np.intp], n_folds: int, random_state: int) -> NDArray[np.intp]:
@@ -184,77 +182,136 @@ def fold_numbers(codes: NDArray[np.intp], n_folds: int, random_state: int) -> ND
     return folds
 
 
-class RebuiltGraph:
-    """The graph of a classifier with some labels hidden; neighbours and pairs are those of the fit.
+def hidden_tolerance(tol: float) -> float:
+    """Return the tolerance for hidden rows, whose answers only set the sharpness."""
+    return max(tol, min(_LOOSER * tol, _LOOSEST))
+
+
+def hidden_densities(
+    recipe: GraphRecipe,
+    codes: NDArray[np.intp],
+    groups: list[NDArray[np.intp]],
+    n_classes: int,
+    alpha: float,
+    way: Way,
+    *,
+    tol: float,
+    max_iter: int,
+    n_jobs: int | None = None,
+) -> list[NDArray[np.float64]]:
+    """Return log f of rows while their labels are hidden, group by group.
 
     Parameters
     ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
+    recipe : GraphRecipe
+        Of the graph.
+    codes : ndarray of shape (n_samples,)
+        Class numbers, -1 where unlabelled.
+    groups : list of ndarray
+        From `hidden_groups`.
+    n_classes : int
+        Number of classes.
+    alpha, way, tol, max_iter
+        As in `class_densities`.
+    n_jobs : int, optional
+        Threads, each with a group of its own; all cores by default.
+
+    Returns
+    -------
+    list of ndarray of shape (n_hidden, n_classes)
+        For each group.
     """
 
-    def __init__(self, classifier: ManifoldKNNClassifier) -> None:
-        self._clf = clf = classifier
-        k = min(clf.graph_neighbors, clf._graph.n_samples - 1)
-        self._nearest = clf._lists.indices[:, :k]
+    def solve(hidden: NDArray[np.intp]) -> NDArray[np.float64]:
+        visible = codes.copy()
+        visible[hidden] = -1
+        labeled = np.flatnonzero(visible >= 0)
+        return class_densities(
+            recipe.constrained(visible), labeled, visible[labeled], n_classes, alpha, way,
+            tol=hidden_tolerance(tol), max_iter=max_iter, rows=hidden,
+        ).log_values  # fmt: skip
 
-    def graph(self, codes: NDArray[np.intp]) -> ConstrainedGraph:
-        """Return the graph for other labels: class numbers, -1 where hidden."""
-        clf = self._clf
-        tree = tree_edges(self._nearest, np.flatnonzero(codes >= 0), clf.tree_depth)
-        if clf.graph == "full":
-            return full_constrained_graph(
-                clf._index.X, codes, clf.sigma_, tree=tree, theta=clf.theta, metric=clf.metric
-            )
-        return sparse_constrained_graph(clf._edges, codes, clf.sigma_, tree=tree, theta=clf.theta)
+    # A dense graph fills the memory by itself, and its factorisation the cores.
+    found = in_threads(solve, groups, 1 if way.name == "dense" else n_jobs)
+    return list(countdown(found, len(groups), "groups of hidden labels"))
 
-    def shares_without(self, hidden: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the class shares of hidden rows."""
-        clf = self._clf
-        codes = clf._labels.codes.copy()
-        codes[hidden] = -1
-        voters = np.flatnonzero(codes >= 0)
-        logs = self._log_weights(self.graph(codes), hidden, voters)
-        order = np.argsort(-logs, axis=1, kind="stable")[:, : clf.n_neighbors]
-        logs = np.take_along_axis(logs, order, axis=1)
-        top = np.where(np.isneginf(logs[:, :1]), 0.0, logs[:, :1])
-        shares = class_shares(
-            np.exp(logs - top), codes[voters][order], clf.n_neighbors, len(clf.classes_)
+
+def hidden_weights(
+    recipe: GraphRecipe,
+    codes: NDArray[np.intp],
+    hidden: NDArray[np.intp],
+    alpha: float,
+    *,
+    tol: float,
+    max_iter: int,
+) -> NDArray[np.float64]:
+    """Return log w̄ between rows whose labels are hidden and all labelled rows, -inf between them.
+
+    Parameters
+    ----------
+    recipe, codes, alpha, tol, max_iter
+        As in `hidden_densities`.
+    hidden : ndarray of int
+        The rows. As w̄_ij = w̄_ji, walkers start from them: a column per hidden label.
+
+    Returns
+    -------
+    ndarray of shape (n_hidden, n_labeled)
+        Columns in the order of labelled rows.
+    """
+    labeled = np.flatnonzero(codes >= 0)
+    visible = codes.copy()
+    visible[hidden] = -1
+    voters = np.flatnonzero(visible >= 0)
+    normalized = NormalizedGraph(recipe.constrained(visible))
+    way = chosen_way(normalized, alpha, n_columns=len(hidden))
+    ready = prepared_graph(normalized, np.union1d(hidden, voters), alpha, way)
+    out = np.full((len(hidden), len(labeled)), -np.inf)
+    at = np.searchsorted(labeled, voters)
+    for block in np.array_split(np.arange(len(hidden)), -(-len(hidden) // _BLOCK)):
+        found = log_label_weights(
+            ready, hidden[block], alpha, tol=tol, max_iter=max_iter, rows=voters, each=True
         )
-        return normalized(shares * clf._class_factors)
+        out[np.ix_(block, at)] = found.log_values.T
+    return out
 
-    def _log_weights(
-        self, graph: ConstrainedGraph, hidden: NDArray[np.intp], voters: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
-        """Return log w̄ between hidden rows and voters, from the columns of the hidden rows."""
-        clf = self._clf
-        n_labeled = len(hidden) + len(voters)
-        ready = prepared_graph(NormalizedGraph(graph), hidden, clf.alpha, n_columns=len(hidden))
-        core = ready.core if isinstance(ready, ReducedGraph) else ready
-        core.restrict(core.parts(np.arange(core.n_samples))[0])  # made before threads ask for it
-        exact = core.factorize or not graph.is_sparse
-        alone = n_labeled <= _SINGLE and graph.n_samples <= _MANY_ROWS and not exact
-        size, tol = (1, clf.tol) if alone else (_BLOCK, _FINER * clf.tol)
-        blocks = np.array_split(hidden, -(-len(hidden) // size))
 
-        def solve(block: NDArray[np.intp]) -> NDArray[np.float64]:
-            found = log_label_weights(
-                ready, block, clf.alpha, tol=tol, max_iter=clf.max_iter, rows=voters
-            )
-            return found.log_values.T
+def answered_shares(codes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
+    """Return the share of rows that are answered with each class; abstentions do not count."""
+    counts = np.bincount(codes[codes >= 0], minlength=n_classes)
+    return np.asarray(counts / max(1, counts.sum()), dtype=np.float64)
 
-        return np.concatenate(list(in_threads(solve, blocks, clf.n_jobs)))
 
-    def answers(self, hidden: NDArray[np.intp], shares: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the winning classes; unreached rows as `on_unreached` has it."""
-        clf = self._clf
-        codes = winners(shares)
-        lost = np.flatnonzero(shares.sum(axis=1) == 0)
-        codes[lost] = -1
-        if lost.size and clf.on_unreached == "nearest":
-            voters = np.setdiff1d(clf.labeled_indices_, hidden)
-            X = clf._index.X
-            search = ExactIndex(X[voters], metric=clf.metric, n_jobs=clf.n_jobs)
-            nearest = search.query(X[hidden[lost]], 1).indices[:, 0]
-            codes[lost] = clf._labels.codes[voters[nearest]]
-        return codes
+def judged(
+    groups: list[NDArray[np.intp]],
+    logs: list[NDArray[np.float64]],
+    codes: NDArray[np.intp],
+    vote: Vote,
+    class_weights: NDArray[np.float64],
+) -> HiddenLabels:
+    """Let a vote answer for hidden rows.
+
+    Parameters
+    ----------
+    groups : list of ndarray
+        Rows.
+    logs : list of ndarray
+        Their log f or log w̄.
+    codes : ndarray of shape (n_samples,)
+        Class numbers.
+    vote : ClassVote or NeighborVote
+        The vote of the fit.
+    class_weights : ndarray of shape (n_classes,)
+        Shares of all rows that are answered with each class.
+
+    Returns
+    -------
+    HiddenLabels
+        Rows ascending.
+    """
+    rows = np.concatenate([*groups, np.empty(0, dtype=np.intp)])
+    order = np.argsort(rows)
+    shares = np.concatenate([vote.shares(part) for part in logs] or [np.empty((0, 0))])
+    shares = shares.reshape(len(rows), len(class_weights))
+    rows = rows[order]
+    return HiddenLabels(rows, codes[rows], shares[order], class_weights, len(groups))

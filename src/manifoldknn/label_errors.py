@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.hidden import RebuiltGraph
+from manifoldknn.densities import DensityWalk
+from manifoldknn.hidden import fold_numbers
+from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.rowids import check_all_walked, fitted_row_ids
-from manifoldknn.vote import class_shares, winners
-from manifoldknn.voters import nearest_labeled
+from manifoldknn.sharpness import usual_sharpness
+from manifoldknn.vote import ClassVote, winners
+from manifoldknn.walk import chosen_way
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
 
 __all__ = ["LabelErrors", "find_label_errors", "unlinked_shares"]
 
-_VOTERS = 20  # more than for a new label: some of them are wrong
-_FINER = 1e-3  # a row's own weight, which does not vote, may be this much larger than the others
+_GROUPS = 20  # of labels that are judged together, by all others
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,8 @@ def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -
 
     Notes
     -----
-    The 20 labelled samples with the largest walk weights vote, on the graph without any
-    must-links and cannot-links. Cost: one walk.
+    Classes vote as densities, on the graph without the links of labels; labels are judged in
+    20 groups, each by all other labels. Cost: 20·C + 1 columns of the walk.
 
     Examples
     --------
@@ -146,26 +148,23 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (n_labeled, n_classes)
-        Class shares; zeros where no other labelled row is reached.
+        Probabilities of classes; zeros where no other labelled row is reached.
     """
-    rows = classifier.labeled_indices_
-    codes = classifier._labels.codes
-    nearest, _, _ = nearest_labeled(
-        RebuiltGraph(classifier).graph(np.full(len(codes), -1, dtype=np.intp)),
-        rows,
-        classifier.alpha,
-        min(len(rows), _VOTERS + 1),
-        tol=_FINER * classifier.tol,
-        max_iter=classifier.max_iter,
+    rows, alpha = classifier.labeled_indices_, classifier.alpha_
+    codes, n_classes = classifier._labels.codes[rows], len(classifier.classes_)
+    graph = classifier._recipe().constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
+    way = chosen_way(NormalizedGraph(graph), alpha, n_columns=_GROUPS * n_classes + 1)
+    walk = DensityWalk(
+        graph, rows, alpha, way, tol=classifier.tol, max_iter=classifier.max_iter,
         n_jobs=classifier.n_jobs,
-        rows=rows,
-    )
-    weights = np.where(nearest.voters == np.arange(len(rows))[:, None], 0.0, nearest.weights)
-    classes_of = codes[rows][nearest.voters]
-    order = np.argsort(-weights, axis=1, kind="stable")[:, :_VOTERS]
-    return class_shares(
-        np.take_along_axis(weights, order, axis=1),
-        np.take_along_axis(classes_of, order, axis=1),
-        _VOTERS,
-        len(classifier.classes_),
-    )
+    )  # fmt: skip
+    groups = fold_numbers(codes, min(_GROUPS, len(rows)), random_state=0)
+    logs = np.full((len(rows), n_classes), -np.inf)
+    for group in range(int(groups.max()) + 1):
+        others = np.flatnonzero(groups != group)
+        hidden = np.flatnonzero(groups == group)
+        if others.size:
+            found = walk.densities(others, codes[others], n_classes, rows=rows[hidden])
+            logs[hidden] = found.log_values
+    equal = np.full(n_classes, 1.0 / n_classes)
+    return ClassVote(equal, usual_sharpness(logs)).shares(logs)

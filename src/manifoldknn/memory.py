@@ -13,13 +13,12 @@ from scipy import sparse
 from manifoldknn.cgroups import room_in_groups
 from manifoldknn.distances import EUCLIDEAN, values_per_row
 from manifoldknn.engines import automatic_engine
-from manifoldknn.halves import most_fill
+from manifoldknn.fill import affordable_fill
 from manifoldknn.inverted import COMPONENTS, PCA_ROWS
 from manifoldknn.neighbors import TREE_TRIED_DIMENSIONS
 from manifoldknn.searchers import is_searcher
-from manifoldknn.split_walk import most_entries
 from manifoldknn.threads import thread_count
-from manifoldknn.voters import block_width, kept_per_row
+from manifoldknn.walked import block_width
 
 __all__ = ["OVERRIDE", "available_memory", "check_memory", "estimate_memory"]
 
@@ -30,9 +29,8 @@ OVERRIDE = "MANIFOLDKNN_MEMORY_GB"
 _PER_CANDIDATE = 90  # neighbour lists, undirected edges and their ranks, per candidate
 _PER_EDGE = 60  # logarithms and both precisions of S, per entry
 _PER_WALK_COLUMN = 80  # solution, residual, logarithms and the solver's vectors
-_PER_KEPT = 32  # weights and voters while they are merged
-_PER_FACTOR_ENTRY = 32  # both precisions of a factor, and the order of its entries
-_PER_LOCAL_ENTRY = 24  # of the walk from very many labels: held, and what counts several times
+_PER_WEIGHT = 16  # of a row and a label, where neighbours vote: kept, and a copy
+_PER_FACTOR_ENTRY = 24  # of both triangles
 _PER_AXIS_SQUARE = 28  # products of columns, a copy of them, eigenvectors in both precisions
 _LIST_SPARE = 1.5  # inverted lists grow by doubling
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
@@ -47,7 +45,7 @@ def estimate_memory(
     n_labeled: int,
     *,
     n_classes: int = 2,
-    n_neighbors: int = 5,
+    vote: str = "classes",
     graph: str = "pruned",
     graph_neighbors: int = 10,
     metric: Any = "euclidean",
@@ -64,7 +62,7 @@ def estimate_memory(
         columns, with ``neighbors="exact"``.
     n_classes : int, default=2
         Number of classes.
-    n_neighbors, graph, graph_neighbors, metric, neighbors, n_jobs
+    vote, graph, graph_neighbors, metric, neighbors, n_jobs
         As in `ManifoldKNNClassifier`. None for `neighbors` means that they are known.
     itemsize : int, default=4
         Bytes per number of X: 4 for float32, 8 for float64; 4 more where a sparse X
@@ -73,8 +71,8 @@ def estimate_memory(
     Returns
     -------
     int
-        Bytes, X and the interpreter included. O(n·(d + graph_neighbors + n_neighbors))
-        plus a block of label columns; O(n²) for ``graph="full"``.
+        Bytes, X and the interpreter included. O(n·(d + graph_neighbors + n_classes)), with
+        ``vote="neighbors"`` O(n·n_labeled) more; O(n²) for ``graph="full"``.
 
     Examples
     --------
@@ -87,11 +85,9 @@ def estimate_memory(
     n, d = float(n_samples), float(n_features)
     index, searching = _search_bytes(n, d, itemsize, metric, neighbors)
     candidates = max(graph_neighbors, 30 if graph == "pruned" else 7)
-    kept = kept_per_row(max(1, int(n_samples)), n_labeled, n_neighbors)
-    answers = n * (n_classes * 24 + kept * _PER_KEPT)
-    walk = answers + _walk_bytes(
-        max(1, int(n_samples)), n_labeled, n_classes, kept, graph, graph_neighbors, n_jobs
-    )
+    columns = n_labeled if vote == "neighbors" else n_classes
+    answers = n * (n_classes * 24 + (n_labeled * _PER_WEIGHT if vote == "neighbors" else 0))
+    walk = answers + _walk_bytes(max(1, int(n_samples)), columns, graph, graph_neighbors, n_jobs)
     lists = n * candidates * _PER_CANDIDATE
     # Search, pairing of lists and walk follow each other: the largest counts.
     steps = max(searching + n * candidates * 24, lists, walk)
@@ -127,20 +123,15 @@ def _search_bytes(
 
 
 def _walk_bytes(
-    n: int, n_labeled: int, n_classes: int, kept: int, graph: str, graph_neighbors: int,
-    n_jobs: int | None,
-) -> float:  # fmt: skip
+    n: int, n_columns: int, graph: str, graph_neighbors: int, n_jobs: int | None
+) -> float:
     """Return what the graph and the walk on it take."""
     if graph == "full":
-        return float(_DENSE_COPIES * n * n * 8 + n * n_labeled * 24)
-    columns = min(n_labeled, block_width(n)) * thread_count(n_jobs)
-    by_levels = float(n * columns * _PER_WALK_COLUMN)
-    split = 0.0
-    if kept < n_labeled:
-        entries = min(most_entries(n, n_labeled), (n - n_labeled) * n_labeled)
-        factor = min(most_fill(n), (n - n_labeled) ** 2 / 2)
-        split = entries * _PER_LOCAL_ENTRY + factor * _PER_FACTOR_ENTRY + n * n_classes * 48
-    return n * 2 * graph_neighbors * _PER_EDGE + max(by_levels, split)
+        return float(_DENSE_COPIES * n * n * 8 + n * n_columns * 24)
+    # Threads have columns of their own, or groups of hidden labels.
+    columns = min(n_columns, block_width(n)) * thread_count(n_jobs)
+    factor = min(affordable_fill(n), n * n / 2) * _PER_FACTOR_ENTRY
+    return n * 2 * graph_neighbors * _PER_EDGE + max(n * columns * _PER_WALK_COLUMN, factor)
 
 
 def available_memory() -> int | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.aggregates import Levels, restricted
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.restriction import (
     DenseRestriction,
@@ -41,10 +42,16 @@ class NormalizedGraph:
         Whether W is.
     factorize : bool
         Whether restrictions of a sparse graph are solved by factorisation.
+    levels : tuple of ndarray
+        Rows that belong together, for long walks over all rows; may be empty.
+    n_jobs : int or None
+        Threads of products with all rows.
     """
 
     def __init__(self, graph: ConstrainedGraph) -> None:
         self.factorize = False
+        self.levels: Levels = ()
+        self.n_jobs: int | None = 1
         self.log_degrees = graph.log_degrees()
         self.n_samples = graph.n_samples
         self.is_sparse = graph.is_sparse
@@ -69,6 +76,7 @@ class NormalizedGraph:
         graph = object.__new__(cls)
         graph.log_s, graph.log_degrees, graph.group = log_s, log_degrees, group
         graph.n_samples, graph.is_sparse, graph.factorize = len(log_degrees), True, False
+        graph.levels, graph.n_jobs = (), 1
         graph._whole, graph._whole_parts = None, None
         return graph
 
@@ -124,8 +132,11 @@ class NormalizedGraph:
             s.data = np.exp(s.data)
             linked = np.flatnonzero(self.group[rows] >= 0)
             group = _renumbered(self.group[rows[linked]])
-            kind = FactorRestriction if self.factorize else SparseRestriction
-            restriction = kind(s, linked, group, half)
+            if self.factorize:
+                restriction = FactorRestriction(s, linked, group, half)
+            else:
+                levels = restricted(self.levels, rows) if everything else ()
+                restriction = SparseRestriction(s, linked, group, half, levels, self.n_jobs)
         else:
             restriction = DenseRestriction(np.exp(self.log_s[np.ix_(rows, rows)]))
         if everything:

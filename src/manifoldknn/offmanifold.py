@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.nearest import NearestLabeled
-from manifoldknn.reconstruct import Reconstruction, row_chunks
+from manifoldknn.reconstruct import Reconstruction
+from manifoldknn.similarities import Similarities, row_chunks
 
 _CHECKED_ROWS = 512  # of the model, whose oddities tell what is usual
 _USUAL = 0.99  # share of them that is not to be flagged,
@@ -165,36 +165,25 @@ class ReconstructionError:
     residuals: NDArray[np.float64]
 
 
-def relative_weight_error(truth: NearestLabeled, rebuilt: NearestLabeled, n_voters: int) -> float:
-    """Return 100·‖T - R‖² / ‖T‖² for walk weights T and their reconstruction R.
+def relative_error(truth: Similarities, rebuilt: Similarities) -> float:
+    """Return 100·‖T - R‖² / ‖T‖² for similarities T and their reconstruction R.
 
     Parameters
     ----------
-    truth, rebuilt : NearestLabeled
-        The same rows; a voter that a row does not keep counts as 0.
-    n_voters : int
-        How many voters there are.
+    truth, rebuilt : Similarities
+        The same rows and columns.
 
     Returns
     -------
     float
-        In percent; 0 if all weights are 0.
+        In percent; 0 if all are 0.
     """
-    scales = np.concatenate([truth.log_scale, rebuilt.log_scale])
-    top = float(scales.max(initial=-np.inf))
+    top = max(float(side.log_scale.max(initial=-np.inf)) for side in (truth, rebuilt))
     if np.isneginf(top):
         return 0.0
     wrong = total = 0.0
-    for part in row_chunks(len(truth.log_scale), n_voters):
-        t, r = (_scattered(side.rows(part), top, n_voters) for side in (truth, rebuilt))
+    for part in row_chunks(len(truth.logs), truth.logs.shape[1]):
+        t, r = (np.exp(side.rows(part).logarithms() - top) for side in (truth, rebuilt))
         wrong += float(np.square(t - r).sum())
         total += float(np.square(t).sum())
     return 100.0 * wrong / total if total else 0.0
-
-
-def _scattered(nearest: NearestLabeled, log_unit: float, n_voters: int) -> NDArray[np.float64]:
-    """Return the weights of every voter, divided by exp(log_unit)."""
-    out = np.zeros((len(nearest.weights), n_voters))
-    scaled = nearest.weights * np.exp(nearest.log_scale - log_unit)[:, None]
-    np.put_along_axis(out, nearest.voters.astype(np.intp), scaled, axis=1)
-    return out

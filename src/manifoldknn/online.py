@@ -22,14 +22,16 @@ from manifoldknn.gpu.tensors import as_numpy, named
 from manifoldknn.graph import candidate_count
 from manifoldknn.growing import GrowingArray, GrowingIndex
 from manifoldknn.labels import EncodedLabels, encode_further, encode_labels
+from manifoldknn.links import HandLinks, check_links
 from manifoldknn.neighbors import Neighbors
 from manifoldknn.parameters import check_parameters
 from manifoldknn.progress import Stages, spoken
 from manifoldknn.quality import QualityMixin
-from manifoldknn.reconstruct import combined
 from manifoldknn.searchers import is_searcher, searcher_for
+from manifoldknn.similarities import combined
 from manifoldknn.spanning import Edges
 from manifoldknn.steps import choose_steps
+from manifoldknn.vote import ClassVote
 
 _REFRESH_SHARE = 5  # refresh when a fifth as many rows have come as the walk went over,
 _LEAST_ODD = 10  # or when this many, and one in a hundred of those, were off the manifold
@@ -208,8 +210,7 @@ class OnlineMixin(QualityMixin):
         -----
         Costs a walk, and the neighbours of the rows that came since the last one: with an
         exact search O(n·m·d) for m rows; other searches are opened anew. The walk starts
-        afresh: beginning with the weights there were saved 12 to 17 % of its iterations
-        after 100 new rows, and would make weights depend on the order of chunks.
+        afresh: where it begins would show in the last digits.
         """
         check_is_fitted(self)
         with self._all_or_nothing(), spoken(self.verbose):
@@ -218,8 +219,9 @@ class OnlineMixin(QualityMixin):
 
     @abstractmethod
     def _learn(
-        self, X: Any, labels: EncodedLabels, stages: Stages, geometry: Geometry | None, search: Any
-    ) -> None:
+        self, X: Any, labels: EncodedLabels, stages: Stages, geometry: Geometry | None,
+        search: Any, *, links: HandLinks, start: NDArray[np.float64] | None = None,
+    ) -> None:  # fmt: skip
         """Build the graph, walk and vote."""
 
     @abstractmethod
@@ -278,17 +280,16 @@ class OnlineMixin(QualityMixin):
     def _take_in(self, X: Any) -> None:
         """Let unlabelled rows join."""
         made = self._made(X)
-        n_voters = len(self._walk.voter_classes)
-        nearest = combined(made.z, made.indices, self._walk.nearest, n_voters=n_voters)
-        shares, codes, unreached = self._answer(nearest, X)
+        found = combined(made.z, made.indices, self._walk.similarities)
+        shares, codes, unreached = self._answer(found, X)
         odd = np.full(len(codes), UNKNOWN, dtype=np.int8)  # dear, so only when somebody asks
         before = self._arrivals
         if before is None:
             before = Arrivals.none(
-                self._walk.nearest, self.label_distributions_, self.graph_neighbors
+                self._walk.similarities, self.label_distributions_, self.graph_neighbors
             )
-        self._arrivals = before.joined_by(made, nearest, shares, odd)
-        self._walk = replace(self._walk, nearest=self._arrivals.nearest)
+        self._arrivals = before.joined_by(made, found, shares, odd)
+        self._walk = replace(self._walk, similarities=self._arrivals.similarities)
         self._index = self._index.appended(X)
         if self._index.is_crowded and not self._lists_were_brought():
             self._index = GrowingIndex(self._opened(self._index.X))
@@ -319,7 +320,24 @@ class OnlineMixin(QualityMixin):
         if self._settings[-1:] != (named(self.device),):  # else it stays, also where that is gone
             self._steps = choose_steps(self.device, X)
         searcher = self.neighbors if geometry is not None else searcher_for(self.neighbors, X)
-        self._learn(X, labels, Stages(None, 4, X, None), geometry, searcher)
+        check_links(self._links, labels.codes, labels.classes)
+        # A refresh is what a fit would be, to the last bit; a label may begin where the model is.
+        start = None if search else self._guess(labels)
+        self._learn(
+            X, labels, Stages(None, 4, X, None), geometry, searcher, links=self._links, start=start
+        )
+
+    def _guess(self, labels: EncodedLabels) -> NDArray[np.float64] | None:
+        """Return log f as the model knows it, for the classes there are now."""
+        known = self._walk.similarities
+        if not isinstance(self._vote, ClassVote) or len(known.logs) != len(labels.codes):
+            return None
+        guess = np.full((len(known.logs), len(labels.classes)), -np.inf)
+        place = {name: column for column, name in enumerate(self.classes_.tolist())}
+        for column, name in enumerate(labels.classes.tolist()):
+            if name in place:
+                guess[:, column] = known.logs[:, place[name]] + known.log_scale
+        return guess
 
     def _known_geometry(self, *, search: bool) -> Geometry | None:
         """Return what need not be searched again: index, neighbours and edges of all rows.

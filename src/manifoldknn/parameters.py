@@ -6,10 +6,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manifoldknn.gpu.tensors import check_device
 
+VOTES = ("classes", "neighbors")
 GRAPHS = ("pruned", "union", "full")
 ON_UNREACHED = ("nearest", "abstain", "raise")
 
@@ -27,8 +27,12 @@ def check_parameters(params: dict[str, Any]) -> None:
     check_graph_parameters(
         *(params[name] for name in ("graph", "graph_neighbors", "sigma", "tree_depth", "theta"))
     )
+    check_choice("vote", params["vote"], VOTES)
     check_choice("on_unreached", params["on_unreached"], ON_UNREACHED)
-    _check_share("alpha", params["alpha"], "0.99")
+    if not _is_auto(params["alpha"]):
+        _check_share("alpha", params["alpha"], "0.99", or_else="'auto'")
+    if not _is_auto(params["sharpness"]):
+        check_positive("sharpness", params["sharpness"], or_else="'auto'")
     _check_share("tol", params["tol"], "1e-3")
     check_device(params["device"])
     verbose = params["verbose"]
@@ -63,49 +67,12 @@ def check_graph_parameters(
     check_integer("tree_depth", tree_depth, minimum=0)
     if not _is_real(theta) or not 0 <= theta < 1:
         raise ValueError(f"theta={theta!r} must be at least 0 and below 1, such as 0.1.")
-    automatic = isinstance(sigma, str) and sigma == "auto"
-    if not automatic:
+    if not _is_auto(sigma):
         check_positive("sigma", sigma, or_else="'auto'")
 
 
-def check_class_prior(prior: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> Any:
-    """Return the wanted class shares, or None if the vote is to stay as it is.
-
-    Parameters
-    ----------
-    prior : None, "labeled" or array-like of shape (n_classes,)
-        The parameter.
-    codes : ndarray of int
-        Class numbers, -1 where unlabelled.
-    classes : ndarray
-        The classes, for messages.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,) or None
-        Shares that sum to 1.
-    """
-    if prior is None:
-        return None
-    if isinstance(prior, str):
-        if prior != "labeled":
-            raise ValueError(
-                f"class_prior={prior!r} must be None, 'labeled' or one number per class."
-            )
-        shares = np.bincount(codes[codes >= 0], minlength=len(classes)).astype(np.float64)
-        return shares / shares.sum()
-    try:
-        shares = np.asarray(prior, dtype=np.float64)
-    except (TypeError, ValueError):
-        shares = np.empty(0)
-    if shares.shape != (len(classes),):
-        raise ValueError(
-            f"class_prior must hold one number for each of the {len(classes)} classes "
-            f"{', '.join(map(str, classes[:10]))}, in this order, not {prior!r}."
-        )
-    if not np.isfinite(shares).all() or (shares <= 0).any():
-        raise ValueError(f"class_prior={prior!r} must hold positive, finite numbers.")
-    return shares / shares.sum()
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def _is_real(value: Any) -> bool:
@@ -116,10 +83,11 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
 
-def _check_share(name: str, value: Any, usual: str) -> None:
+def _check_share(name: str, value: Any, usual: str, *, or_else: str = "") -> None:
     if not _is_real(value) or not 0 < value < 1:
+        also = f", or {or_else}" if or_else else ""
         raise ValueError(
-            f"{name}={value!r} must be a number strictly between 0 and 1, such as {usual}."
+            f"{name}={value!r} must be a number strictly between 0 and 1, such as {usual}{also}."
         )
 
 

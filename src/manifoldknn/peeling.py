@@ -37,6 +37,7 @@ _FURTHER = 1e-1  # how much smaller it becomes before each further look
 _SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
 _ROWS_AT_ONCE = 1 << 12  # whose accuracy is looked at together, in the cache
+_LOG_LARGE = 60.0  # of a guess, on the scale of the right-hand side
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 
 
@@ -115,6 +116,8 @@ def solve_by_levels(
     tol: float,
     max_iter: int,
     reference: NDArray[np.float64] | None = None,
+    wanted: NDArray[np.bool_] | None = None,
+    start: NDArray[np.float64] | None = None,
 ) -> Solution:
     """Solve (I - αS) x = b so that every row of x is accurate.
 
@@ -133,6 +136,10 @@ def solve_by_levels(
     reference : ndarray of shape (n_views, n_samples), optional
         Logarithm of an entry that the row is known to have in some other column, as
         each view sees it.
+    wanted : ndarray of bool of shape (n_samples,), optional
+        The rows that have to be accurate, if not all.
+    start : ndarray of shape (n_samples, n_columns), optional
+        Logarithms of a guess, such as the solution for a graph that was much the same.
 
     Returns
     -------
@@ -143,7 +150,7 @@ def solve_by_levels(
     -----
     Sparse graphs cost O(iterations · edges · columns), dense ones O(n³ / 3).
     """
-    solver = _Levels(graph, columns, alpha, tol, max_iter, reference)
+    solver = _Levels(graph, columns, alpha, tol, max_iter, reference, wanted, start)
     jobs = [_Job(np.arange(graph.n_samples), np.arange(columns.n_columns))]
     while jobs:
         jobs.extend(solver.level(jobs.pop()))
@@ -161,7 +168,10 @@ class _Levels:
         tol: float,
         max_iter: int,
         reference: NDArray[np.float64] | None,
+        wanted: NDArray[np.bool_] | None,
+        start: NDArray[np.float64] | None,
     ) -> None:
+        self.wanted, self.start = wanted, start
         self.graph = graph
         self.columns = columns
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
@@ -203,7 +213,10 @@ class _Levels:
                 log_error = np.logaddexp(log_error, self._cut_flow(log_x, n_cut))
             accurate = self._accurate_parts(rows, parts, job.cols, log_x, log_error)
             self.n_iter, converged = self.n_iter + 1, True
-        if not converged or not accurate.any():
+        if self._all_wanted(rows, accurate) and not self._is_wanted(waiting).any():
+            accurate[:] = True  # nobody asks for the others
+            waiting = waiting[:0]
+        elif not converged or not accurate.any():
             self.converged = False  # nothing better can be had: take it and say so
             accurate[:] = True
         left = []
@@ -230,11 +243,11 @@ class _Levels:
 
         Returns log x, which entries are accurate, and whether iterations sufficed.
         """
-        x, residual = np.zeros_like(rhs), rhs.copy()
         norms = np.maximum(np.linalg.norm(rhs, axis=0), np.finfo(float).tiny)
+        x, residual, begun = self._guess(matrix, rows, parts, cols, rhs, scale, norms)
         going = np.flatnonzero(rhs.any(axis=0))
         relative = np.full(len(norms), np.inf)
-        spent, ahead = 0, self.tol * _FIRST_GOAL
+        spent, ahead = 0, min(0.5, self.tol * _FIRST_GOAL / begun)
         told = _Told(len(rows), len(cols))
         while True:
             step = max(ahead, _SMALLEST_STEP)
@@ -265,7 +278,7 @@ class _Levels:
             before, relative = relative, np.linalg.norm(residual, axis=0) / norms
             # Columns that are not done, and that rounding does not keep from getting better.
             going = np.flatnonzero(~accurate.all(axis=0) & (relative < 0.5 * before))
-            enough = accurate.all(axis=1).mean() >= _ENOUGH
+            enough = accurate.all(axis=1).mean() >= _ENOUGH or self._all_wanted(rows, accurate)
             deep = accurate.any() and (relative <= self.tol * _LEVEL_RANGE).all()
             logger.debug(
                 "%d rows, %d columns, %d iterations: residual %.1e, %.1f %% of rows accurate",
@@ -275,6 +288,33 @@ class _Levels:
                 break
         self.n_iter += spent
         return log_x, accurate, converged
+
+    def _is_wanted(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        return np.ones(len(rows), dtype=bool) if self.wanted is None else self.wanted[rows]
+
+    def _all_wanted(self, rows: NDArray[np.intp], accurate: NDArray[np.bool_]) -> bool:
+        """Tell whether all rows that somebody asks for are accurate."""
+        return self.wanted is not None and bool(accurate[self.wanted[rows]].all())
+
+    def _guess(
+        self,
+        matrix: SparseRestriction,
+        rows: NDArray[np.intp],
+        parts: NDArray[np.intp],
+        cols: NDArray[np.intp],
+        rhs: NDArray[np.float64],
+        scale: NDArray[np.float64],
+        norms: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Return where to begin on the scale of this level, its residual, and how large that is."""
+        if self.start is not None and len(rows) == len(self.log_x):
+            x = self.start[np.ix_(rows, cols)] - of_rows(scale, parts)
+            x = np.exp(np.minimum(x, _LOG_LARGE, out=x), out=x)
+            residual = matrix.residual(rhs, x, self.alpha)
+            size = float((np.linalg.norm(residual, axis=0) / norms).max())
+            if size < 1.0:
+                return x, residual, max(size, np.finfo(float).tiny)
+        return np.zeros_like(rhs), rhs.copy(), 1.0
 
     def _cut_flow(self, log_x: NDArray[np.float64], n_cut: int) -> NDArray[np.float64]:
         """Return a bound on what flows over the edges that were cut, for each column."""

@@ -21,24 +21,26 @@ from manifoldknn.archive import ModelFileError, read_archive, write_archive
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.engines import GivenIndex, check_neighbors
 from manifoldknn.gpu.tensors import named
-from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.growing import GrowingIndex
+from manifoldknn.hidden import HiddenLabels
 from manifoldknn.indexfile import put_row_index, restored_row_index
 from manifoldknn.labels import EncodedLabels
+from manifoldknn.links import HandLinks, check_links, row_pairs
 from manifoldknn.memory import available_memory
-from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import METRICS
 from manifoldknn.parameters import check_parameters
 from manifoldknn.plain import array_from_plain, array_to_plain, from_plain, to_plain
 from manifoldknn.samples import check_spread
+from manifoldknn.similarities import Similarities
 from manifoldknn.steps import usable_steps
 from manifoldknn.streamfile import Arrays, floats, plain_stream, put_stream, require, restore_stream
-from manifoldknn.voters import LabelWalk
+from manifoldknn.vote import ClassVote, NeighborVote
+from manifoldknn.walked import Walked
 
 __all__ = ["ModelFileError", "load", "load_with_extra", "save"]
 
 _KIND = "manifoldknn model"
-_VERSION = 1
+_VERSION = 2
 _MOST_JOBS = 1024
 
 
@@ -82,29 +84,30 @@ def save(
     check_is_fitted(classifier)
     arrays: Arrays = {}
     params = _plain_params(classifier, arrays)
-    walk, labels, graph = classifier._walk, classifier._labels, classifier._graph
+    walk, labels, vote = classifier._walk, classifier._labels, classifier._vote
     _put_matrix(arrays, "samples", classifier._index.X)
-    _put_matrix(arrays, "graph", graph.log_weights)
-    arrays |= put_stream(classifier) | put_row_index(classifier)
+    arrays |= put_stream(classifier) | put_row_index(classifier) | _put_hidden(classifier)
     arrays |= {
-        "must_link": graph.must_link,
         "codes": labels.codes,
-        "weights": walk.nearest.weights,
-        "voters": walk.nearest.voters,
-        "log_scale": walk.nearest.log_scale,
-        "voter_classes": walk.voter_classes,
-        "class_factors": classifier._class_factors,
-        "shares": classifier.label_distributions_,
+        "logs": walk.similarities.logs,
+        "log_scale": walk.similarities.log_scale,
+        "prior": classifier.class_prior_,
         "unreached": classifier.unreached_,
         "answers": _answer_codes(classifier),
+        "links_must": classifier._links.must,
+        "links_cannot": classifier._links.cannot,
     }
+    if walk.log_sums is not None:
+        arrays["log_sums"] = walk.log_sums
     data = {
         "written_by": manifoldknn.__version__,
         "params": params,
         "classes": array_to_plain(labels.classes),
         "marker": to_plain(labels.marker),
-        "n_voting": int(walk.n_voting),
-        "by_class": walk.by_class,
+        "by_class": isinstance(vote, ClassVote),
+        "alpha": to_plain(float(classifier.alpha_)),
+        "sharpness": to_plain(classifier.sharpness_),
+        "calibrated": bool(classifier.calibrated_),
         "n_iter": int(classifier.n_iter_),
         "converged": bool(walk.converged),
         "sigma": to_plain(classifier.sigma_),
@@ -193,7 +196,7 @@ def _plain_params(classifier: ManifoldKNNClassifier, arrays: Arrays) -> dict[str
         )
     params["device"] = named(params["device"])
     prior = params["class_prior"]
-    if prior is not None and not isinstance(prior, str):
+    if not isinstance(prior, str):
         params["class_prior"] = None
         arrays["class_prior"] = np.asarray(prior, dtype=np.float64)
     return {name: to_plain(value) for name, value in params.items()}
@@ -249,12 +252,6 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     require(n >= 2 and len(labels.codes) == n and bool(np.isfinite(values).all()), "samples")
     require(X.dtype in (np.float32, np.float64), "samples")
     check_spread(X)
-    graph = ConstrainedGraph(
-        _get_matrix(arrays, "graph"), _whole(arrays, "must_link", n_walked, n_classes)
-    )
-    require(graph.log_weights.shape == (n_walked, n_walked), "graph")
-    logs = graph.log_weights.data if graph.is_sparse else graph.log_weights
-    require(not np.isnan(logs).any() and not np.isposinf(logs).any(), "graph")
     walk = _walk(arrays, data, n, labels)
     names = data["feature_names"]
     classifier.classes_, classifier._labels = labels.classes, labels
@@ -263,20 +260,21 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     if names is not None:
         require(len(names) == X.shape[1], "feature names")
         classifier.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
-    classifier._graph, classifier._walk = graph, walk
+    classifier._walk = walk
     classifier._steps = usable_steps(classifier.device)
     classifier._index = _opened(classifier, X, data["stream"]["n_first"])
-    sigma = from_plain(data["sigma"])
-    require(type(sigma) in (int, float) and 0 < sigma < np.inf, "sigma")
-    classifier.sigma_, classifier.n_iter_ = float(sigma), walk.n_iter
-    classifier._class_factors = floats(arrays, "class_factors", (n_classes,))
-    classifier.label_distributions_ = floats(arrays, "shares", (n, n_classes))
+    classifier.sigma_, classifier.n_iter_ = _positive(data, "sigma"), walk.n_iter
+    classifier._links = _links(arrays, labels)
+    _restore_vote(classifier, arrays, data)
     classifier.unreached_ = arrays["unreached"]
     require(
         classifier.unreached_.dtype == bool and classifier.unreached_.shape == (n,), "unreached"
     )
-    classifier.transduction_ = labels.decode(_whole(arrays, "answers", n, n_classes))
+    answers = _whole(arrays, "answers", n, n_classes)
+    classifier.transduction_ = labels.decode(answers)
+    classifier.label_distributions_ = _shares(classifier, answers)
     restore_stream(classifier, arrays, data["stream"])
+    classifier._graph = classifier._recipe().constrained(labels.codes[:n_walked])
     classifier._row_index = restored_row_index(arrays, n)
     return classifier
 
@@ -299,7 +297,6 @@ def _opened(classifier: ManifoldKNNClassifier, X: Any, n_first: Any) -> GrowingI
 
 
 def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier:
-    plain = {"device": to_plain("auto")} | plain  # files of older versions have none
     require(set(plain) == set(ManifoldKNNClassifier().get_params(deep=False)), "parameters")
     params = {name: from_plain(value) for name, value in plain.items()}
     if params["neighbors"] is None:
@@ -325,23 +322,92 @@ def _labels(arrays: Arrays, data: dict[str, Any]) -> EncodedLabels:
     return labels
 
 
-def _walk(arrays: Arrays, data: dict[str, Any], n: int, labels: EncodedLabels) -> LabelWalk:
-    by_class, n_voting, n_iter = data["by_class"], data["n_voting"], data["n_iter"]
-    require(type(by_class) is bool and type(n_voting) is int and type(n_iter) is int, "walk")
-    n_voters = len(labels.classes) if by_class else len(labels.labeled)
-    kept = arrays["weights"].shape[-1]
-    require(0 < kept <= n_voters and 0 < n_voting <= n_voters and n_iter >= 0, "walk")
-    voters = arrays["voters"]
-    require(voters.shape == (n, kept) and voters.dtype == np.int32, "voters")
-    require(bool((voters >= 0).all() and (voters < n_voters).all()), "voters")
-    weights = floats(arrays, "weights", (n, kept))
-    require(bool((weights >= 0).all()), "weights")
-    log_scale = arrays["log_scale"]
-    require(log_scale.shape == (n,) and log_scale.dtype == np.float64, "scale")
-    require(not (np.isnan(log_scale) | np.isposinf(log_scale)).any(), "scale")
-    classes = _whole(arrays, "voter_classes", n_voters, len(labels.classes), least=0)
-    nearest = NearestLabeled(weights, voters, log_scale)
-    return LabelWalk(nearest, classes, n_voting, by_class, n_iter, bool(data["converged"]))
+def _walk(arrays: Arrays, data: dict[str, Any], n: int, labels: EncodedLabels) -> Walked:
+    by_class, n_iter = data["by_class"], data["n_iter"]
+    require(type(by_class) is bool and type(n_iter) is int and n_iter >= 0, "walk")
+    columns = len(labels.classes) if by_class else len(labels.labeled)
+    logs = _logarithms(arrays, "logs", (n, columns), np.float32 if by_class else np.float64)
+    log_scale = _logarithms(arrays, "log_scale", (n,), np.float64)
+    require(bool((logs <= 0).all()), "logs")
+    sums = floats(arrays, "log_sums", (len(labels.labeled),)) if by_class else None
+    return Walked(Similarities(logs, log_scale), sums, n_iter, bool(data["converged"]))
+
+
+def _logarithms(arrays: Arrays, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    array = arrays[name]
+    require(array.shape == shape and array.dtype == dtype, name)
+    require(not (np.isnan(array) | np.isposinf(array)).any(), name)
+    return array
+
+
+def _positive(data: dict[str, Any], name: str) -> float:
+    value = from_plain(data[name])
+    require(type(value) in (int, float) and 0 < value < np.inf, name)
+    return float(value)
+
+
+def _links(arrays: Arrays, labels: EncodedLabels) -> HandLinks:
+    n = len(labels.codes)
+    pairs = [row_pairs(name, arrays[name], n) for name in ("links_must", "links_cannot")]
+    links = HandLinks(*pairs)
+    check_links(links, labels.codes)
+    return links
+
+
+def _restore_vote(classifier: ManifoldKNNClassifier, arrays: Arrays, data: dict[str, Any]) -> None:
+    """Put back how similarities become shares, and what hidden labels told."""
+    n_classes = len(classifier.classes_)
+    prior = floats(arrays, "prior", (n_classes,))
+    require(bool((prior > 0).all()) and abs(float(prior.sum()) - 1.0) < 1e-9, "prior")
+    classifier.class_prior_, classifier.alpha_ = prior, _positive(data, "alpha")
+    require(classifier.alpha_ < 1, "alpha")
+    require(type(data["calibrated"]) is bool, "calibrated")
+    classifier.calibrated_ = data["calibrated"]
+    if data["by_class"]:
+        classifier.sharpness_ = _positive(data, "sharpness")
+        classifier._vote = ClassVote(prior, classifier.sharpness_)
+    else:
+        classifier.sharpness_ = None
+        codes = classifier._labels.codes[classifier.labeled_indices_]
+        classifier._vote = NeighborVote(prior, codes, classifier.n_neighbors)
+    classifier.hidden_labels_ = _hidden(classifier, arrays)
+
+
+def _put_hidden(classifier: ManifoldKNNClassifier) -> Arrays:
+    hidden = classifier.hidden_labels_
+    if hidden is None:
+        return {}
+    return {
+        "hidden_rows": hidden.rows,
+        "hidden_shares": hidden.shares,
+        "hidden_weights": hidden.class_weights,
+        "hidden_folds": np.array([hidden.n_folds]),
+    }
+
+
+def _hidden(classifier: ManifoldKNNClassifier, arrays: Arrays) -> HiddenLabels | None:
+    if "hidden_rows" not in arrays:
+        return None
+    codes, n_classes = classifier._labels.codes, len(classifier.classes_)
+    rows = _whole(arrays, "hidden_rows", len(arrays["hidden_rows"]), len(codes), least=0)
+    given = codes[rows]
+    require(bool((given >= 0).all()), "hidden labels")
+    shares = floats(arrays, "hidden_shares", (len(rows), n_classes))
+    weights = floats(arrays, "hidden_weights", (n_classes,))
+    folds = _whole(arrays, "hidden_folds", 1, len(codes) + 1, least=1)
+    require(bool((shares >= 0).all() and (weights >= 0).all()), "hidden labels")
+    return HiddenLabels(rows, given, shares, weights, int(folds[0]))
+
+
+def _shares(classifier: ManifoldKNNClassifier, answers: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the votes for all rows; those for unreached rows as they were answered."""
+    shares = classifier._vote.shares(classifier._walk.similarities.logs)
+    lost = np.flatnonzero(~shares.any(axis=1))
+    n_classes = len(classifier.classes_)
+    named = answers[lost] >= 0
+    shares[lost[named]] = np.eye(n_classes)[answers[lost[named]]]
+    shares[lost[~named]] = 1.0 / n_classes
+    return shares
 
 
 def _whole(

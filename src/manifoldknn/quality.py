@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from copy import copy
 from typing import Any
 
@@ -12,23 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.answering import AnsweringMixin
 from manifoldknn.distances import row_norms
-from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import Neighbors
 from manifoldknn.offmanifold import (
     ReconstructionError,
     checked_rows,
     oddities,
-    relative_weight_error,
+    relative_error,
     usual_limit,
 )
-from manifoldknn.reconstruct import (
-    Reconstruction,
-    combined,
-    coordinates,
-    reconstruction,
-    row_chunks,
-)
-from manifoldknn.voters import LabelWalk
+from manifoldknn.reconstruct import Reconstruction, coordinates, reconstruction
+from manifoldknn.similarities import combined, row_chunks
 
 
 class QualityMixin(AnsweringMixin):
@@ -99,7 +91,7 @@ class QualityMixin(AnsweringMixin):
         -------
         ReconstructionError
             `samples` and `weights`, the paper's RMSE in percent, and `residuals`, one
-            number per row.
+            number per row. Weights are class densities where classes vote.
 
         Notes
         -----
@@ -107,9 +99,7 @@ class QualityMixin(AnsweringMixin):
         X this costs a fit, though the model stays as it is.
         """
         check_is_fitted(self)
-        walked = self._graph.n_samples
-        n_voters = len(self.labeled_indices_)
-        known = self._nearest_by_label()
+        known, walked = self._walk.similarities, self.n_walked_
         if X is None:
             chosen = np.arange(walked)
             made, X = self._own_reconstruction(chosen), self._index.rows(chosen)
@@ -119,33 +109,17 @@ class QualityMixin(AnsweringMixin):
             made = self._made(X)
             grown: Any = copy(self)
             grown.partial_fit(X, refresh=True)
-            truth = grown._nearest_by_label().rows(slice(self._index.n_samples, None))
-        rebuilt = combined(made.z, made.indices, known, n_voters=n_voters)
+            truth = grown._walk.similarities.rows(slice(self._index.n_samples, None))
+        rebuilt = combined(made.z, made.indices, known)
         size = 0.0
         for part in row_chunks(X.shape[0], X.shape[1]):
             size += float(np.square(row_norms(coordinates(X[part], self.metric))).sum())
         left = float(np.square(made.residuals).sum())
         return ReconstructionError(
             samples=100.0 * left / size if size else 0.0,
-            weights=relative_weight_error(truth, rebuilt, n_voters),
+            weights=relative_error(truth, rebuilt),
             residuals=made.residuals,
         )
-
-    def _nearest_by_label(self) -> NearestLabeled:
-        """Return the voters of every row, labelled samples also where classes voted whole."""
-        if not self._walk.by_class:
-            return self._walk.nearest
-        nearest = self._walk_from_labels(by_class=False).nearest
-        return nearest if self._arrivals is None else self._arrivals.replayed(nearest)
-
-    @abstractmethod
-    def _walk_from_labels(self, by_class: bool | None = None) -> LabelWalk:
-        """Walk over the graph."""
-
-    def _made(self, X: Any) -> Reconstruction:
-        """Reconstruct new rows."""
-        width = min(self.graph_neighbors, self._index.n_samples)
-        return reconstruction(X, self._index, n_neighbors=width, n_jobs=self.n_jobs)
 
     def _own_reconstruction(self, rows: NDArray[np.intp]) -> Reconstruction:
         """Reconstruct rows that the graph has from neighbours in it that differ from them."""
@@ -163,7 +137,7 @@ class QualityMixin(AnsweringMixin):
 
     def _own_values(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return residuals, spacings and gaps of rows of the model, without themselves."""
-        walked = self._graph.n_samples
+        walked = self.n_walked_
         flat = rows.ravel()
         late = flat >= walked
         out = np.empty((len(flat), 3))
@@ -189,13 +163,13 @@ class QualityMixin(AnsweringMixin):
     def _limit(self) -> float:
         """Return the oddity beyond which a row is off the manifold."""
         if self._own.limit is None:
-            rows = checked_rows(self._graph.n_samples)
+            rows = checked_rows(self.n_walked_)
             self._own.limit = usual_limit(self._own_oddities(rows))
         return self._own.limit
 
     def _own_oddities(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the oddities of rows of the model, without themselves and their copies."""
-        walked = self._graph.n_samples
+        walked = self.n_walked_
         late = rows >= walked
         width = min(self.graph_neighbors, self._lists.indices.shape[1])
         own, odd = self._own_values(rows), np.empty(len(rows))

@@ -12,6 +12,7 @@ scaling up by s ≥ 1 turns √d into √d / s and keeps both.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.aggregates import restricted
 from manifoldknn.csr import row_maxima
 from manifoldknn.elimination import Elimination, Round
+from manifoldknn.graph import row_logsumexp
 from manifoldknn.normalized import NormalizedGraph, add_log_products
 from manifoldknn.peeling import Columns, Solution, solve_by_levels
 
@@ -59,11 +62,28 @@ class ReducedGraph:
         return len(self.log_degrees)
 
     def to_core(self, columns: Columns) -> Columns:
-        """Return right-hand sides, none of them in an eliminated row, as the core sees them."""
+        """Return right-hand sides as the core sees them: eliminated rows hand theirs on."""
+        at = self.places[columns.rows]
+        if (at >= 0).all():
+            return replace(columns, rows=at, log_values=columns.log_values + self.log_scale[at])
+        everyone, n_columns = np.arange(self.n_samples), columns.n_columns
+        log_b = columns.log_sources(everyone, np.arange(n_columns), self.n_samples)
+        for step in self.rounds:
+            handed = sparse.csr_array(step.log_terms.T)
+            logs, place = handed.data.copy(), step.rows[handed.indices]
+            for column in range(n_columns):
+                handed.data = logs + log_b[place, column]
+                log_b[:, column] = np.logaddexp(log_b[:, column], row_logsumexp(handed))
+        rows, cols = np.nonzero(np.isfinite(log_b[self.rows]))
+        values = log_b[self.rows[rows], cols] + self.log_scale[rows]
+        return replace(columns, rows=rows, cols=cols, log_values=values)
+
+    @cached_property
+    def places(self) -> NDArray[np.intp]:
+        """Where each row of the whole graph stands in the core; -1 if it was eliminated."""
         place = np.full(self.n_samples, -1, dtype=np.intp)
         place[self.rows] = np.arange(len(self.rows))
-        at = place[columns.rows]
-        return replace(columns, rows=at, log_values=columns.log_values + self.log_scale[at])
+        return place
 
     def from_core(
         self, log_core: NDArray[np.float64], rows: NDArray[np.intp] | None = None
@@ -83,9 +103,7 @@ class ReducedGraph:
             The same, and those of the eliminated rows. Rows of the core alone cost nothing.
         """
         if rows is not None:
-            place = np.full(self.n_samples, -1, dtype=np.intp)
-            place[self.rows] = np.arange(len(self.rows))
-            at = place[rows]
+            at = self.places[rows]
             if (at >= 0).all():
                 return np.asarray(log_core[at] + self.log_scale[at, None])
             return self.from_core(log_core)[rows]
@@ -173,6 +191,7 @@ def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: floa
     core = NormalizedGraph.of_parts(
         log_s, graph.log_degrees[rows] - 2.0 * log_scale, graph.group[rows]
     )
+    core.levels, core.n_jobs = restricted(graph.levels, rows), graph.n_jobs
     return ReducedGraph(core, rows, log_scale, tuple(elimination.rounds), graph.log_degrees)
 
 
@@ -185,15 +204,16 @@ def solve_columns(
     max_iter: int,
     reference: NDArray[np.float64] | None = None,
     rows: NDArray[np.intp] | None = None,
+    start: NDArray[np.float64] | None = None,
 ) -> Solution:
     """Solve (I - αS) x = b so that every row is accurate, as `solve_by_levels` does.
 
     Parameters
     ----------
     graph : NormalizedGraph or ReducedGraph
-        S. A reduced graph must have been made for this `alpha`, and have kept all rows
-        where b is not 0.
-    columns, alpha, tol, max_iter, reference
+        S. A reduced graph must have been made for this `alpha`, and have kept the rows that
+        are wanted, or all rows where b is not 0.
+    columns, alpha, tol, max_iter, reference, start
         As in `solve_by_levels`.
     rows : ndarray of int, optional
         The rows wanted, if not all.
@@ -205,12 +225,25 @@ def solve_columns(
         others, and so are its errors.
     """
     accuracy: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter}
+    core = graph if isinstance(graph, NormalizedGraph) else graph.core
+    wanted = None
+    if rows is not None:
+        at = rows if isinstance(graph, NormalizedGraph) else graph.places[rows]
+        if (at >= 0).all():
+            wanted = np.zeros(core.n_samples, dtype=bool)
+            wanted[at] = True
     if isinstance(graph, NormalizedGraph):
-        found = solve_by_levels(graph, columns, reference=reference, **accuracy)
+        found = solve_by_levels(
+            graph, columns, reference=reference, wanted=wanted, start=start, **accuracy
+        )
         return found if rows is None else replace(found, log_values=found.log_values[rows])
     if reference is not None:
         reference = reference[:, graph.rows] - graph.log_scale
-    found = solve_by_levels(graph.core, graph.to_core(columns), reference=reference, **accuracy)
+    if start is not None:
+        start = start[graph.rows] - graph.log_scale[:, None]
+    found = solve_by_levels(
+        core, graph.to_core(columns), reference=reference, wanted=wanted, start=start, **accuracy
+    )
     return replace(found, log_values=graph.from_core(found.log_values, rows))
 
 

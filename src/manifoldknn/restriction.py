@@ -19,18 +19,23 @@ at the price of single.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from manifoldknn.aggregates import Levels, Preconditioner
 from manifoldknn.blockcg import block_cg
+from manifoldknn.csr import row_range
 from manifoldknn.factor import FactorizedInverse
+from manifoldknn.threads import Crew
 
 _LOG_UNDERFLOW = np.log(1e-290)  # what underflow can lose of numbers up to 1
 _ENVELOPE_TOL = 1e-3
+_ENTRIES_PER_THREAD = 1 << 17  # of S, times columns: less is not worth sharing out
+LONG_WALK = 0.995  # α from which conjugate gradients are slow without a preconditioner
 
 
 class _Product:
@@ -56,15 +61,31 @@ class _Product:
         )
         self.gather = sparse.csr_array(self.indicator.T)
 
-    def __call__(self, v: NDArray[Any], alpha: float) -> NDArray[Any]:
+    def __call__(self, v: NDArray[Any], alpha: float, crew: Crew) -> NDArray[Any]:
         """Return the product with a block of columns."""
-        out: NDArray[Any] = self.s @ v
+        out = self._rows_times(v, crew)
         if self.linked.size:
             scaled = self.scale * v[self.linked]
             sums = self.indicator @ (self.gather @ scaled)
             out[self.linked] += self.scale * (sums - scaled)
         out *= -out.dtype.type(alpha)
         out += v
+        return out
+
+    def _rows_times(self, v: NDArray[Any], crew: Crew) -> NDArray[Any]:
+        """Return S v, rows shared out over threads: each row is summed by one."""
+        shares = min(len(crew), self.s.nnz * v.shape[1] // _ENTRIES_PER_THREAD)
+        if shares < 2:
+            return np.asarray(self.s @ v)
+        cuts = np.searchsorted(self.s.indptr, np.linspace(0, self.s.nnz, shares + 1)[1:-1])
+        bounds = [0, *cuts.tolist(), self.s.shape[0]]
+        out = np.empty((self.s.shape[0], v.shape[1]), dtype=v.dtype)
+
+        def fill(ends: tuple[int, int]) -> None:
+            rows = slice(*ends)
+            out[rows] = row_range(self.s, rows) @ v
+
+        crew.do(fill, list(pairwise(bounds)))
         return out
 
 
@@ -79,6 +100,10 @@ class SparseRestriction:
         Rows with must-links and their class.
     half_log_degrees : ndarray
         log √d of the rows.
+    levels : tuple of ndarray, optional
+        Rows that belong together, from `aggregates`: long walks are then much quicker.
+    n_jobs : int, optional
+        Threads; all cores by default. The answer does not depend on it.
     """
 
     def __init__(
@@ -87,11 +112,29 @@ class SparseRestriction:
         linked: NDArray[np.intp],
         group: NDArray[np.intp],
         half_log_degrees: NDArray[np.float64],
+        levels: Levels = (),
+        n_jobs: int | None = 1,
     ) -> None:
         scale = np.exp(-half_log_degrees[linked])
         self.half_log_degrees = half_log_degrees
         self._double = _Product(s, linked, group, scale, np.float64)
         self._single = _Product(s, linked, group, scale, np.float32)
+        self._levels, self._n_jobs = levels, n_jobs
+        self._preconditioner: Preconditioner | None = None
+
+    def _precondition(self, alpha: float) -> Preconditioner | None:
+        if not self._levels or alpha < LONG_WALK:
+            return None
+        if self._preconditioner is None:
+            product = self._double
+            n, m = len(self.half_log_degrees), product.indicator.shape[1]
+            links = sparse.csr_array(
+                (product.scale[:, 0], (product.linked, product.indicator.indices)), shape=(n, m)
+            )
+            self._preconditioner = Preconditioner(
+                product.s, links, self.half_log_degrees, self._levels, alpha
+            )
+        return self._preconditioner
 
     def correction(
         self,
@@ -130,16 +173,23 @@ class SparseRestriction:
         scale[scale == 0] = 1.0
         rhs = np.empty(residual.shape, dtype=np.float32)
         np.divide(residual, scale, out=rhs, casting="same_kind")
-        x, n_iter, converged = block_cg(
-            lambda v: self._single(v, alpha), rhs, tol=tol, max_iter=max_iter, tell=tell
-        )
+        with Crew(self._n_jobs) as crew:
+            x, n_iter, converged = block_cg(
+                lambda v: self._single(v, alpha, crew),
+                rhs,
+                tol=tol,
+                max_iter=max_iter,
+                precondition=self._precondition(alpha),
+                tell=tell,
+            )
         return x * scale, n_iter, converged
 
     def residual(
         self, rhs: NDArray[np.float64], x: NDArray[np.float64], alpha: float
     ) -> NDArray[np.float64]:
         """Return rhs - A_UU x in double precision."""
-        product = self._double(x, alpha)
+        with Crew(self._n_jobs) as crew:
+            product = self._double(x, alpha, crew)
         return np.subtract(rhs, product, out=product)
 
     def log_error(
@@ -219,15 +269,13 @@ class FactorRestriction:
         half_log_degrees: NDArray[np.float64],
     ) -> None:
         self._parts = s, linked, group, np.exp(-half_log_degrees[linked])
-        self._inverses: dict[float, FactorizedInverse] = {}
-        self._lock = Lock()
+        self._inverse: FactorizedInverse | None = None
 
     def log_solution(self, rhs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
         """Return log x for A_UU x = rhs, with errors of no more than exp(log_error)."""
-        with self._lock:  # several threads want the one factorisation
-            if alpha not in self._inverses:
-                self._inverses[alpha] = FactorizedInverse(*self._parts, alpha)
-        return _log_of_nonnegative(self._inverses[alpha].solve(rhs))
+        if self._inverse is None:
+            self._inverse = FactorizedInverse(*self._parts, alpha)
+        return _log_of_nonnegative(self._inverse.solve(rhs))
 
 
 class DenseRestriction:
@@ -243,13 +291,15 @@ class DenseRestriction:
 
     def __init__(self, s: NDArray[np.float64]) -> None:
         self.s = s
+        self._factor: Any = None
 
     def log_solution(self, rhs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
         """Return log x for A_UU x = rhs, with errors of no more than exp(log_error)."""
-        matrix = -alpha * self.s
-        matrix[np.diag_indices_from(matrix)] += 1.0
-        factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
-        return _log_of_nonnegative(linalg.cho_solve(factor, rhs))
+        if self._factor is None:
+            matrix = -alpha * self.s
+            matrix[np.diag_indices_from(matrix)] += 1.0
+            self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
+        return _log_of_nonnegative(linalg.cho_solve(self._factor, rhs))
 
 
 Restriction = SparseRestriction | FactorRestriction | DenseRestriction

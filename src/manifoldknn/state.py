@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from manifoldknn.arrivals import Arrivals
 from manifoldknn.gpu.tensors import named
-from manifoldknn.graph import ConstrainedGraph
+from manifoldknn.graph import ConstrainedGraph, GraphRecipe
 from manifoldknn.growing import GrowingIndex
+from manifoldknn.hidden import HiddenLabels
 from manifoldknn.labels import EncodedLabels
+from manifoldknn.links import HandLinks
 from manifoldknn.neighbors import Neighbors
 from manifoldknn.offmanifold import OwnResiduals
 from manifoldknn.spanning import Edges
 from manifoldknn.steps import Steps
-from manifoldknn.voters import LabelWalk
+from manifoldknn.vote import Vote
+from manifoldknn.walked import Walked
 
 
 class FittedState:
@@ -29,9 +32,15 @@ class FittedState:
     """
 
     n_neighbors: int
+    vote: str
     graph: str
     graph_neighbors: int
+    alpha: Any
+    tree_depth: int
+    theta: float
     metric: Any
+    tol: float
+    max_iter: int
     neighbors: Any
     unlabeled: Any
     on_unreached: str
@@ -46,6 +55,11 @@ class FittedState:
     unreached_: NDArray[np.bool_]
     n_walked_: int
     sigma_: float
+    alpha_: float
+    sharpness_: float | None
+    class_prior_: NDArray[np.float64]
+    calibrated_: bool
+    hidden_labels_: HiddenLabels | None
 
     _steps: Steps  # on the machine it was fitted on
     _index: GrowingIndex  # search over all rows
@@ -54,9 +68,10 @@ class FittedState:
     _edges: Edges  # pairs of them that the third rule links
     _lists_as_new: bool  # whether a new search would find the same
     _settings: tuple[Any, ...]  # the parameters that lists and edges follow from
+    _links: HandLinks  # by hand
     _graph: ConstrainedGraph
-    _walk: LabelWalk  # voters of all rows
-    _class_factors: NDArray[np.float64]
+    _walk: Walked  # similarities of all rows
+    _vote: Vote  # from similarities to shares
     _arrivals: Arrivals | None  # rows taken in since the walk
     _own: OwnResiduals  # of the rows that the graph has
 
@@ -64,6 +79,21 @@ class FittedState:
         """Return the parameters that neighbour lists and linked pairs follow from."""
         search = self.neighbors if isinstance(self.neighbors, str) else "brought"
         return self.graph, self.graph_neighbors, self.metric, search, named(self.device)
+
+    def _recipe(self) -> GraphRecipe:
+        """Return what the graph is made of, but for the labels."""
+        width = min(self.graph_neighbors, self._lists.indices.shape[1])
+        return GraphRecipe(
+            self._index.X,
+            self._lists.indices[:, :width],
+            self._edges,
+            self.sigma_,
+            self.graph,
+            self.tree_depth,
+            self.theta,
+            self.metric,
+            self._links,
+        )
 
     def _all_or_nothing(self) -> AbstractContextManager[None]:
         """Put everything back if the block fails."""

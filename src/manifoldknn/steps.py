@@ -17,13 +17,17 @@ from numpy.typing import NDArray
 from manifoldknn.engines import automatic_engine, check_neighbors, open_index
 from manifoldknn.exceptions import DeviceWarning, warn_caller
 from manifoldknn.gpu.tensors import as_numpy, chosen_device
-from manifoldknn.graph import ConstrainedGraph, automatic_sigma, build_graph, selected_edges
+from manifoldknn.graph import ConstrainedGraph, GraphRecipe, automatic_sigma, selected_edges
+from manifoldknn.hidden import hidden_densities
+from manifoldknn.links import HandLinks
 from manifoldknn.memory import check_memory
 from manifoldknn.neighbors import NeighborIndex, Neighbors, check_metric
-from manifoldknn.reconstruct import row_chunks
+from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.samples import check_new_samples, check_samples
+from manifoldknn.similarities import row_chunks
 from manifoldknn.spanning import Edges
-from manifoldknn.voters import LabelWalk, label_walk
+from manifoldknn.walk import chosen_way
+from manifoldknn.walked import Walked, walk_by_class, walk_by_label
 
 __all__ = ["BuiltGraph", "CpuSteps", "Steps", "choose_steps", "usable_steps"]
 
@@ -34,16 +38,13 @@ class BuiltGraph:
 
     Attributes
     ----------
-    sigma : float
-        The kernel width.
-    edges : tuple of ndarray
-        Pairs that the third rule links.
+    recipe : GraphRecipe
+        All but the labels.
     graph : ConstrainedGraph
         The graph the walk runs on.
     """
 
-    sigma: float
-    edges: Edges
+    recipe: GraphRecipe
     graph: ConstrainedGraph
 
 
@@ -55,7 +56,7 @@ class Steps(Protocol):
 
     def check(
         self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, n_jobs: int | None,
-        n_classes: int, n_neighbors: int, graph: str, graph_neighbors: int,
+        n_classes: int, vote: str, graph: str, graph_neighbors: int,
     ) -> None:  # fmt: skip
         """Raise an error, before any heavy work, if this cannot be done or not be held."""
 
@@ -72,15 +73,23 @@ class Steps(Protocol):
 
     def graph(
         self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, n_jobs: int | None, **pairs: Any,
+        sigma: float | str, tree_depth: int, theta: float, links: HandLinks,
+        n_jobs: int | None, **pairs: Any,
     ) -> BuiltGraph:  # fmt: skip
         """Return the constrained graph; `edges` are the selected pairs if they are known."""
 
     def walk(
-        self, graph: ConstrainedGraph, labeled: NDArray[np.intp], codes: NDArray[np.intp], *,
-        n_jobs: int | None, **settings: Any,
-    ) -> LabelWalk:  # fmt: skip
-        """Walk from all labelled samples."""
+        self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
+        by_class: bool, n_jobs: int | None, start: NDArray[np.float64] | None,
+        **accuracy: Any,
+    ) -> Walked:  # fmt: skip
+        """Walk from all labelled samples; log f may be known nearly."""
+
+    def hidden(
+        self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
+        n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
+    ) -> list[NDArray[np.float64]]:  # fmt: skip
+        """Return log f of rows while their labels are hidden, group by group."""
 
     def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:
         """Return a user's new rows, checked, in a form that `votes` takes."""
@@ -128,23 +137,43 @@ class CpuSteps:
 
     def graph(
         self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, n_jobs: int | None, **pairs: Any,
+        sigma: float | str, tree_depth: int, theta: float, links: HandLinks,
+        n_jobs: int | None, **pairs: Any,
     ) -> BuiltGraph:  # fmt: skip
         """Return the constrained graph."""
         width = automatic_sigma(neighbors) if sigma == "auto" else float(sigma)
         edges = edges or selected_edges(X, neighbors, n_jobs=n_jobs, **pairs)
-        graph = build_graph(
-            X, neighbors, codes, sigma=width, tree_depth=tree_depth, theta=theta, edges=edges,
-            **pairs,
-        )  # fmt: skip
-        return BuiltGraph(width, edges, graph)
+        nearest = neighbors.indices[:, : pairs["graph_neighbors"]]
+        recipe = GraphRecipe(
+            X, nearest, edges, width, pairs["graph"], tree_depth, theta, pairs["metric"], links
+        )
+        return BuiltGraph(recipe, recipe.constrained(codes))
 
     def walk(
-        self, graph: ConstrainedGraph, labeled: NDArray[np.intp], codes: NDArray[np.intp], *,
-        n_jobs: int | None, **settings: Any,
-    ) -> LabelWalk:  # fmt: skip
+        self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
+        by_class: bool, n_jobs: int | None, start: NDArray[np.float64] | None,
+        **accuracy: Any,
+    ) -> Walked:  # fmt: skip
         """Walk from all labelled samples."""
-        return label_walk(graph, labeled, codes, n_jobs=n_jobs, **settings)
+        labeled = np.flatnonzero(codes >= 0)
+        if not by_class:
+            return walk_by_label(built.graph, labeled, alpha, n_jobs=n_jobs, **accuracy)
+        return walk_by_class(
+            built.graph, labeled, codes[labeled], n_classes, alpha, n_jobs=n_jobs, start=start,
+            **accuracy,
+        )  # fmt: skip
+
+    def hidden(
+        self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
+        n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
+    ) -> list[NDArray[np.float64]]:  # fmt: skip
+        """Return log f of rows while their labels are hidden, group by group."""
+        way = walked.way
+        if way is None:
+            way = chosen_way(NormalizedGraph(built.graph), alpha, n_columns=n_classes + 1)
+        return hidden_densities(
+            built.recipe, codes, groups, n_classes, alpha, way, n_jobs=n_jobs, **accuracy
+        )
 
     def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:
         """Return new rows in the form of the fitted ones."""
@@ -154,10 +183,10 @@ class CpuSteps:
         self, model: Any, X: Any
     ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
         """Yield chunks of new rows: reconstructed, and voted for."""
-        kept = model._walk.nearest.weights.shape[1]
+        kept = model._walk.similarities.logs.shape[1]
         for part in row_chunks(X.shape[0], X.shape[1], kept, len(model.classes_)):
-            nearest = model._reconstructed(X[part])
-            yield part, model._shares(nearest), np.isneginf(nearest.log_scale)
+            found = model._reconstructed(X[part])
+            yield part, model._vote.shares(found.logs), found.unreached
 
 
 def choose_steps(device: Any, X: Any) -> Steps:

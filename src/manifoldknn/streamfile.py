@@ -112,11 +112,10 @@ def _arrivals(classifier: FittedState, arrays: Arrays, n: int, n_walked: int) ->
     floats(arrays, "late_z", (n_late, width))
     for name in ("residuals", "spacings", "gaps"):
         floats(arrays, f"late_{name}", (n_late,))
-    nearest = classifier._walk.nearest
+    known = classifier._walk.similarities
     table: dict[str, NDArray[Any]] = {
-        "weights": nearest.weights,
-        "voters": nearest.voters,
-        "log_scale": nearest.log_scale,
+        "logs": known.logs,
+        "log_scale": known.log_scale,
         "shares": classifier.label_distributions_,
     }
     columns = {name: GrowingArray(values) for name, values in (table | late).items()}

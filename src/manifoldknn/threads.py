@@ -74,3 +74,44 @@ def in_threads(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+
+
+class Crew:
+    """Threads that do many small pieces of work, one batch after the other.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        As in scikit-learn, but None means all cores.
+
+    Examples
+    --------
+    >>> from manifoldknn.threads import Crew
+    >>> done = []
+    >>> with Crew(2) as crew:
+    ...     crew.do(done.append, [1, 2, 3])
+    >>> sorted(done), len(crew)
+    ([1, 2, 3], 2)
+    """
+
+    def __init__(self, n_jobs: int | None) -> None:
+        self._size = thread_count(n_jobs)
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def do(self, work: Callable[[Any], Any], items: list[Any]) -> None:
+        """Work on all items, and wait until that is done."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._size)
+        for _ in self._pool.map(work, items):
+            pass

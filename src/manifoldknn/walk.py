@@ -11,6 +11,7 @@ of an n×n inverse.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -19,12 +20,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from manifoldknn.aggregates import Levels, aggregates
 from manifoldknn.exceptions import warn_caller
 from manifoldknn.fill import factorization_pays
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.peeling import Columns, Solution
 from manifoldknn.reduction import ReducedGraph, reduced_graph, solve_columns
+from manifoldknn.restriction import LONG_WALK
+
+PUBLISHED_ALPHA = 0.99
+_DEATHS_PER_LABEL, _LEAST_DEATHS, _MOST_DEATHS = 0.3, 3e-4, 0.5
+_MANY_ROWS = 5000  # fewer are iterated sooner than their groups are found
 
 
 def tired_random_walk(W: Any, alpha: float = 0.99) -> NDArray[np.float64]:
@@ -120,7 +127,9 @@ def walk_weights(
         with np.errstate(divide="ignore"):
             log_weights = np.log(W)
     graph = ConstrainedGraph(log_weights, np.full(W.shape[0], -1, dtype=np.intp))
-    ready = prepared_graph(NormalizedGraph(graph), rows, alpha, n_columns=len(rows))
+    normalized = NormalizedGraph(graph)
+    way = chosen_way(normalized, alpha, n_columns=len(rows))
+    ready = prepared_graph(normalized, rows, alpha, way)
     found = log_label_weights(ready, rows, alpha, tol=tol, max_iter=max_iter)
     if not found.converged:
         warn_caller(
@@ -131,17 +140,61 @@ def walk_weights(
     return np.exp(found.log_values)
 
 
-def prepared_graph(
-    graph: NormalizedGraph, labeled: NDArray[np.intp], alpha: float, *, n_columns: int
-) -> NormalizedGraph | ReducedGraph:
-    """Make a graph ready for the way in which its walk is computed soonest.
+def chosen_alpha(alpha: float | str, vote: str, n_labeled: int, n_samples: int) -> float:
+    """Return α, the share of strength kept per step.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        The parameter.
+    vote : {"classes", "neighbors"}
+        Who votes.
+    n_labeled, n_samples : int
+        Labels and rows, l and n.
+
+    Returns
+    -------
+    float
+        A number as it is. "auto" is 0.99 for neighbours, and for classes
+        1 - clip(0.3·l/n, 3e-4, ½): walkers live about as long as it takes to meet labels.
+
+    Examples
+    --------
+    >>> from manifoldknn.walk import chosen_alpha
+    >>> chosen_alpha("auto", "classes", 10, 1000)
+    0.997
+    """
+    if not isinstance(alpha, str):
+        return float(alpha)
+    if vote == "neighbors":
+        return PUBLISHED_ALPHA
+    return 1.0 - min(max(_DEATHS_PER_LABEL * n_labeled / n_samples, _LEAST_DEATHS), _MOST_DEATHS)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the columns of a walk are computed; graphs that are much alike go the same way.
+
+    Attributes
+    ----------
+    name : {"dense", "factorise", "iterate"}
+        Cholesky factorisation of a dense graph; sparse factorisation; conjugate gradients
+        on what elimination leaves.
+    levels : tuple of ndarray
+        For the last: rows that belong together, where walks are long.
+    """
+
+    name: str
+    levels: Levels = ()
+
+
+def chosen_way(graph: NormalizedGraph, alpha: float, *, n_columns: int) -> Way:
+    """Return the way in which so many columns are had soonest.
 
     Parameters
     ----------
     graph : NormalizedGraph
         The graph.
-    labeled : ndarray of int
-        Samples where walks may start.
     alpha : float
         Share of strength kept per step.
     n_columns : int
@@ -149,15 +202,50 @@ def prepared_graph(
 
     Returns
     -------
-    NormalizedGraph or ReducedGraph
-        To be factorised if that pays; otherwise, without rows that can be filled in later.
+    Way
+        Named.
     """
     if not graph.is_sparse:
-        return graph
+        return Way("dense")
     if factorization_pays(graph, n_columns, alpha):
-        graph.factorize = True
+        return Way("factorise")
+    is_long = alpha >= LONG_WALK and graph.n_samples > _MANY_ROWS
+    return Way("iterate", aggregates(graph.log_s) if is_long else ())
+
+
+def prepared_graph(
+    graph: NormalizedGraph,
+    stay: NDArray[np.intp],
+    alpha: float,
+    way: Way,
+    *,
+    n_jobs: int | None = 1,
+) -> NormalizedGraph | ReducedGraph:
+    """Make a graph ready for a way.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph
+        The graph.
+    stay : ndarray of int
+        Samples where walks may start, or that are looked at: they are not eliminated.
+    alpha : float
+        Share of strength kept per step.
+    way : Way
+        Of this graph, or of one much like it.
+    n_jobs : int, optional
+        Threads of products; all cores if None.
+
+    Returns
+    -------
+    NormalizedGraph or ReducedGraph
+        The latter without rows that can be filled in later.
+    """
+    if way.name != "iterate":
+        graph.factorize = way.name == "factorise"
         return graph
-    return reduced_graph(graph, labeled, alpha)
+    graph.levels, graph.n_jobs = way.levels, n_jobs
+    return reduced_graph(graph, stay, alpha)
 
 
 def log_label_weights(
@@ -169,6 +257,7 @@ def log_label_weights(
     max_iter: int,
     reference: NDArray[np.float64] | None = None,
     rows: NDArray[np.intp] | None = None,
+    each: bool = False,
 ) -> Solution:
     """Return log w̄ between every sample and some labelled ones.
 
@@ -185,6 +274,8 @@ def log_label_weights(
         *other* labelled j; errors small against them do no harm.
     rows : ndarray of int, optional
         The samples wanted, if not all.
+    each : bool, default=False
+        Whether every entry is to be accurate by itself, and not beside others of its row.
 
     Returns
     -------
@@ -193,11 +284,13 @@ def log_label_weights(
     """
     degrees = graph.log_degrees
     half = 0.5 * degrees[labeled]
+    alone = np.where(np.eye(len(labeled), dtype=bool), 0.0, -np.inf)
     columns = Columns(
         rows=labeled,
         cols=np.arange(len(labeled)),
         log_values=np.zeros(len(labeled)),
-        views=np.stack([half, -half]),  # P_TRW,ij and P_TRW,ji, up to a factor of the row
+        # P_TRW,ij and P_TRW,ji, up to a factor of the row
+        views=alone if each else np.stack([half, -half]),
     )
     found = solve_columns(
         graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, reference=reference, rows=rows
@@ -208,66 +301,6 @@ def log_label_weights(
         cosh = np.logaddexp(difference, -difference) - np.log(2.0)
         found.log_values[:, column] += cosh
     return found
-
-
-def log_class_weights(
-    graph: NormalizedGraph | ReducedGraph,
-    labeled: NDArray[np.intp],
-    codes: NDArray[np.intp],
-    n_classes: int,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-) -> Solution:
-    """Return log Σ_{j of class c} w̄_ij for every sample i and class c.
-
-    The sum over *all* labelled samples of a class needs two columns however
-    many samples it has:
-    ½ (D^½ A⁻¹ D^-½ Y + D^-½ A⁻¹ D^½ Y), Y the class indicator.
-
-    Parameters
-    ----------
-    graph : NormalizedGraph or ReducedGraph
-        The graph.
-    labeled, codes : ndarray of int
-        Labelled samples and their class numbers.
-    n_classes : int
-        Number of classes.
-    alpha, tol, max_iter
-        As in `log_label_weights`.
-
-    Returns
-    -------
-    Solution
-        Logarithms of the sums, one column per class.
-    """
-    degrees = graph.log_degrees
-    half = 0.5 * degrees
-    both = class_columns(graph, labeled, codes, n_classes, alpha, tol, max_iter)
-    back = both.log_values[:, :n_classes] + half[:, None]
-    there = both.log_values[:, n_classes:] - half[:, None]
-    return Solution(np.logaddexp(there, back) - np.log(2.0), both.n_iter, both.converged)
-
-
-def class_columns(
-    graph: NormalizedGraph | ReducedGraph,
-    labeled: NDArray[np.intp],
-    codes: NDArray[np.intp],
-    n_classes: int,
-    alpha: float,
-    tol: float,
-    max_iter: int,
-) -> Solution:
-    """Return log A⁻¹D^-½Y and log A⁻¹D^½Y side by side, as `log_class_weights` needs them."""
-    half = 0.5 * graph.log_degrees[labeled]
-    columns = Columns(
-        rows=np.concatenate([labeled, labeled]),
-        cols=np.concatenate([codes, codes + n_classes]),
-        log_values=np.concatenate([-half, half]),
-        views=np.where(np.arange(2 * n_classes) // n_classes == [[0], [1]], 0.0, -np.inf),
-    )
-    return solve_columns(graph, columns, alpha=alpha, tol=tol, max_iter=max_iter)
 
 
 def _checked(W: Any, alpha: float) -> tuple[Any, float]:

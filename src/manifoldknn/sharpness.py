@@ -1,0 +1,101 @@
+"""How sharp a vote of class densities should be, learned from labels that were hidden.
+
+Densities say which class is likelier, and by far too much: walkers visit the same rows again and
+again. So they are raised to a power β (see `vote`). β maximises
+
+    Σ_i w_i log p_{y_i}(i) - ½ (log β - log(2/g))²
+
+over labels i that were hidden and have the class y_i. Weights w are such that classes count
+equally and sum to the number of labels. The second term is a log-normal prior around 2/g, g being
+the median gap between the two largest log f of unlabelled rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from manifoldknn.vote import ClassVote
+
+_REACH = 8.0  # of log β around the centre of the prior: eight standard deviations
+_STEPS = 41
+_LEAST_GAP, _LARGEST_GAP = 1e-6, 1e12
+
+
+def usual_sharpness(logs: NDArray[Any]) -> float:
+    """Return 2/g, the centre of the prior.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n_rows, n_classes)
+        log f of unlabelled rows, on any scale of the row. Rows that fewer than two classes
+        reach say nothing.
+
+    Returns
+    -------
+    float
+        1 where no row says anything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.sharpness import usual_sharpness
+    >>> usual_sharpness(np.array([[0.0, -4.0, -9.0], [-1.0, 0.0, -2.0], [-4.0, 0.0, -5.0]]))
+    0.5
+    """
+    if logs.shape[1] < 2:
+        return 1.0
+    top = np.partition(logs, -2, axis=1)[:, -2:].astype(np.float64)
+    told = top[np.isfinite(top).all(axis=1)]
+    if not len(told):
+        return 1.0
+    gap = float(np.median(told[:, 1] - told[:, 0]))
+    return 2.0 / min(max(gap, _LEAST_GAP), _LARGEST_GAP)
+
+
+def best_sharpness(
+    logs: NDArray[Any], given: NDArray[np.intp], prior: NDArray[np.float64], usual: float
+) -> float:
+    """Return the β that makes hidden labels likeliest.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n_hidden, n_classes)
+        log f of rows whose labels were hidden; rows that nothing reaches say nothing.
+    given : ndarray of shape (n_hidden,)
+        Their class numbers.
+    prior : ndarray of shape (n_classes,)
+        π.
+    usual : float
+        From `usual_sharpness`.
+
+    Returns
+    -------
+    float
+        β.
+
+    Notes
+    -----
+    A grid finds the highest hill, since there may be several, and a line search its top.
+    """
+    reached = ~np.isneginf(logs).all(axis=1)
+    logs, given = logs[reached], given[reached]
+    if not len(given):
+        return usual
+    counts = np.bincount(given, minlength=len(prior))
+    weights = len(given) / np.count_nonzero(counts) / counts[given]
+    at = np.arange(len(given))
+
+    def loss(log_sharpness: float) -> float:
+        shares = ClassVote(prior, float(np.exp(log_sharpness))).shares(logs)
+        likely = float((weights * np.log(shares[at, given])).sum())
+        return 0.5 * (log_sharpness - np.log(usual)) ** 2 - likely
+
+    grid = np.log(usual) + np.linspace(-_REACH, _REACH, _STEPS)
+    best = int(np.argmin([loss(point) for point in grid]))
+    around = grid[max(0, best - 1)], grid[min(_STEPS - 1, best + 1)]
+    found = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-5})
+    return float(np.exp(found.x))
