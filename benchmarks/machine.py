@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
@@ -18,6 +19,21 @@ def machine():
         "memory": _memory(),
         "system": _system(),
     }
+
+
+def commit():
+    """Return the commit that was measured, with a + where files had been changed since."""
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=10", "--dirty=+", "--exclude=*"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
 
 
 def versions():

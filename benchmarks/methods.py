@@ -44,6 +44,15 @@ def _label_spreading(X, y, options):
     return LabelSpreading(kernel="knn", n_jobs=-1, **options).fit(X, y).transduction_
 
 
+def _long_spreading(X, y, options):
+    """Let labels travel farther than by default; to its end, which is not warned about."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _label_spreading(X, y, {"n_neighbors": 10, "alpha": 0.99, "max_iter": 200} | options)
+
+
 def _poisson(X, y, options):
     from graphlearning import ssl
 
@@ -82,6 +91,11 @@ METHODS = {
     "ours": Method("manifoldknn", _OURS, _ours),
     "sklearn": Method(
         "scikit-learn LabelSpreading (knn)", ("sklearn.semi_supervised",), _label_spreading
+    ),
+    "sklearn-long": Method(
+        "scikit-learn LabelSpreading (knn, n_neighbors=10, alpha=.99)",
+        ("sklearn.semi_supervised",),
+        _long_spreading,
     ),
     "gl-poisson": Method("GraphLearning Poisson", _GRAPH_LEARNING, _poisson),
     "gl-laplace": Method("GraphLearning Laplace", _GRAPH_LEARNING, _laplace),

@@ -32,6 +32,7 @@ COLUMNS = {
     "spanning_s": ("spanning tree, s", "{:.2f}"),
     "joining_s": ("joining, s", "{:.2f}"),
     "walk_s": ("walk, s", "{:.1f}"),
+    "hidden_s": ("hidden labels, s", "{:.1f}"),
     "peak_mb": ("peak, MB", "{:,.0f}"),
     "error_pct": ("error, %", "{:.2f}"),
     "ratio": ("time / ours", "{:.2f}"),
@@ -185,6 +186,5 @@ def _cell(value, form):
 def _where(kept):
     where = kept["where"]
     machine = [where["processor"], f"{where['cores']} cores", where["memory"], where["system"]]
-    return "; ".join(
-        [", ".join(machine), ", ".join(f"{k} {v}" for k, v in where["versions"].items())]
-    )
+    versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
+    return "; ".join([f"commit {where.get('commit', 'unknown')}", ", ".join(machine), versions])

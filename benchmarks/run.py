@@ -18,7 +18,7 @@ from pathlib import Path
 
 import report
 from cases import CASES, QUICK
-from machine import machine, versions
+from machine import commit, machine, versions
 from measure import Bench, DataMissing
 from methods import METHODS
 
@@ -49,7 +49,7 @@ def main(arguments=None):
                 bench.say(f"{case} is skipped: {missing}")
                 skipped.append(case)
                 continue
-            where = {**machine(), "versions": versions()}
+            where = {**machine(), "commit": commit(), "versions": versions()}
             when = datetime.now(UTC).strftime("%Y-%m-%d")
             done[case] = report.record(case, result, where, when)
             # After every case, so that an interrupted run keeps what it has.

@@ -13,6 +13,7 @@ STAGES = {
     "spanning_s": ("edges.in_spanning_forest",),
     "joining_s": ("edges.joined_parts",),
     "walk_s": ("steps.CpuSteps.walk",),
+    "hidden_s": ("steps.CpuSteps.hidden",),
 }
 
 

@@ -105,8 +105,8 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         label were drawn at random. A vector holds the true shares, one positive number per
         class in the order of `classes_`.
     tol : float, default=1e-3
-        Error allowed in a density or walk weight, relative to the largest of the
-        same row, however small that is. Conjugate gradients check it for every row;
+        Error allowed in a density, relative to itself, or in a walk weight, relative to the
+        largest of the same row, however small that is. Conjugate gradients check it;
         where the graph is factorised (the full graph, and flat ones) all are accurate to
         rounding.
         Precision follows from it: single where that is enough, corrected in double.

@@ -19,10 +19,10 @@ _ROUNDS = 4
 _ENTRIES_PER_DENSE_SQUARE = 2.5
 _MOST_PER_ROW = 64  # entries of the factor: memory stays O(n),
 _ALWAYS_ALLOWED = 8_000_000  # and is no concern below this
-# Iterating costs about as much per column as passing over a factor 40 times as large as the
-# graph, and making a factor as much as 40 passes over it.
-_WORTH = 40.0
-_SETUP = 40.0
+# Iterating costs about as much per column as passing over a factor 4/√(1-α) times as large as the
+# graph, at most 80 with a preconditioner; making a factor costs as much as 20 passes over it.
+_WORTH, _MOST_WORTH = 4.0, 80.0
+_SETUP = 20.0
 
 
 def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> bool:
@@ -41,13 +41,14 @@ def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> 
     -------
     bool
         True for sparse graphs whose factor is expected to have at most
-        40·l / (l + 40) times as many entries as the graph, and at most 64 per row or
-        8 million.
+        w·m / (m + 20) times as many entries as the graph for m columns, w = 4/√(1-α) up to 80,
+        and at most 64 per row or 8 million.
     """
     if not graph.is_sparse:
         return False
     n_entries = max(1, graph.log_s.nnz)
-    worth = _WORTH * n_columns / (n_columns + _SETUP) * n_entries
+    per_column = min(_WORTH / np.sqrt(1.0 - alpha), _MOST_WORTH)
+    worth = per_column * n_columns / (n_columns + _SETUP) * n_entries
     most = min(worth, affordable_fill(graph.n_samples))
     return predicted_fill(graph, alpha, enough=most) <= most
 

@@ -32,7 +32,8 @@ from manifoldknn.restriction import SparseRestriction, of_rows, run_starts
 
 logger = logging.getLogger(__name__)
 
-_FIRST_GOAL = 1e-3  # relative residual at which a level is looked at first, as a share of tol
+_FIRST_GOAL = 1e-3  # relative residual at which a level is looked at first, as a share of tol;
+_GOAL_FOR_FEW = 1e-2  # and where only some rows are wanted
 _FURTHER = 1e-1  # how much smaller it becomes before each further look
 _SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
@@ -247,7 +248,8 @@ class _Levels:
         x, residual, begun = self._guess(matrix, rows, parts, cols, rhs, scale, norms)
         going = np.flatnonzero(rhs.any(axis=0))
         relative = np.full(len(norms), np.inf)
-        spent, ahead = 0, min(0.5, self.tol * _FIRST_GOAL / begun)
+        goal = self.tol * (_FIRST_GOAL if self.wanted is None else _GOAL_FOR_FEW)
+        spent, ahead = 0, min(0.5, goal / begun)
         told = _Told(len(rows), len(cols))
         while True:
             step = max(ahead, _SMALLEST_STEP)
