@@ -89,6 +89,7 @@ class Problem:
         self.near = np.hstack([here, lists.indices]), np.hstack([nothing, lists.distances])
 
     def fitted(self, rows, neighbors=None, **params):
+        """Return a model with labels for these rows alone."""
         y = np.full(len(self.y), -1)
         y[rows] = self.y[rows]
         neighbors = self.near if neighbors is None else neighbors
@@ -141,7 +142,7 @@ def small():
 
 
 def lopsided():
-    """What 20 more labels of one class take away, in points: every class, 10 draws."""
+    """Measure what 20 more labels of one class take away, in points: every class, 10 draws."""
     for name in ("digits", "wine", "breast cancer"):
         problem = Problem(name)
         y = problem.y

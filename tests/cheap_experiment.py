@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 
 from manifoldknn.experiments.experiment import Cell, Experiment, Table
 
-MODULE = "cheap_experiment"
+PLACE = "cheap_experiment:EXPERIMENT"
 N_CELLS, N_ALONE = 12, 2
 
 

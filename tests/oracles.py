@@ -4,6 +4,9 @@ Nothing here is shared with the library: loops over samples, dense matrices, a
 plain inverse. The fast paths are compared with these.
 """
 
+from types import SimpleNamespace
+
+import mpmath
 import numpy as np
 
 
@@ -99,8 +102,8 @@ def tree_factors(W, lists, codes, k, depth, theta):
     return factor
 
 
-def constrained_graph(X, codes, *, graph, k, sigma, depth, theta):
-    """Table 1, pair by pair."""
+def constrained_graph(X, codes, *, graph, k, sigma, depth, theta, must=(), cannot=()):
+    """Table 1, pair by pair, and to linked pairs what it has for labelled ones."""
     n = len(X)
     lists = nearest(X, n - 1)
     D = distance_matrix(X)
@@ -110,12 +113,17 @@ def constrained_graph(X, codes, *, graph, k, sigma, depth, theta):
         pairs = union_pairs(lists, k)
     else:
         pairs = pruned_pairs(X, lists, k)
+    must, cannot = ({tuple(sorted(pair)) for pair in links} for links in (must, cannot))
     W = np.zeros((n, n))
     for i in range(n):
         for j in range(n):
             if i == j:
                 continue
-            if codes[i] >= 0 and codes[j] >= 0:
+            if tuple(sorted((i, j))) in must:
+                W[i, j] = 1.0
+            elif tuple(sorted((i, j))) in cannot:
+                W[i, j] = 0.0
+            elif codes[i] >= 0 and codes[j] >= 0:
                 W[i, j] = 1.0 if codes[i] == codes[j] else 0.0
             elif tuple(sorted((i, j))) in pairs:
                 W[i, j] = np.exp(-(D[i, j] ** 2) / (2 * sigma**2))
@@ -140,3 +148,146 @@ def vote(weights, codes_of_labeled, k, n_classes):
         if shares[i].sum() > 0:
             shares[i] /= shares[i].sum()
     return shares, shares.argmax(axis=1)
+
+
+EPSILON = 0.02
+
+
+def alpha(n_labeled, n):
+    """Share of strength kept: walkers live about as long as it takes to meet labels."""
+    return 1 - min(max(0.3 * n_labeled / n, 3e-4), 0.5)
+
+
+def inverse(M):
+    """Gauss-Jordan without exchanges, for floats and for mpmath's numbers.
+
+    D - αW has dominant diagonals and no positive entry beside them: nothing cancels.
+    """
+    n = len(M)
+    M, out = [list(row) for row in M], [[int(i == j) for j in range(n)] for i in range(n)]
+    for p in range(n):
+        for i in range(n):
+            if i != p and M[i][p] != 0:
+                factor = M[i][p] / M[p][p]
+                M[i] = [a - factor * b if b != 0 else a for a, b in zip(M[i], M[p])]
+                out[i] = [a - factor * b if b != 0 else a for a, b in zip(out[i], out[p])]
+    return np.array([[out[i][j] / M[i][i] for j in range(n)] for i in range(n)])
+
+
+def walk_matrix(W, alpha):
+    """K = (D - αW)⁻¹; a row without edges stays where it is."""
+    n = len(W)
+    M = [[-alpha * W[i][j] for j in range(n)] for i in range(n)]
+    for i in range(n):
+        degree = sum(W[i])
+        M[i][i] += degree if degree > 0 else 1
+    return np.linalg.inv(np.array(M)) if isinstance(W, np.ndarray) else inverse(M)
+
+
+def label_parts(K, codes):
+    """What each label adds to its class: q_j(i) / n_c, a column per labelled row."""
+    n = len(K)
+    columns = []
+    for j in range(n):
+        if codes[j] >= 0:
+            total = sum(K[i][j] for i in range(n))
+            of_class = sum(1 for other in codes if other == codes[j])
+            columns.append([K[i][j] / total / of_class for i in range(n)])
+    return np.array(columns).T
+
+
+def class_densities(K, codes, n_classes):
+    """f_c(i), the mean of q_j(i) over the labels j of class c."""
+    parts = label_parts(K, codes)
+    given = [code for code in codes if code >= 0]
+    f = np.zeros((len(K), n_classes), dtype=parts.dtype)
+    for i in range(len(K)):
+        for j, code in enumerate(given):
+            f[i, code] += parts[i, j]
+    return f
+
+
+def prior(kind, codes, n_classes):
+    if kind == "equal":
+        return np.full(n_classes, 1 / n_classes)
+    if kind != "labeled":
+        return np.array(kind) / sum(kind)
+    counts = [sum(1 for code in codes if code == c) for c in range(n_classes)]
+    even = sum(counts) / n_classes
+    chi = sum((count - even) ** 2 / even for count in counts)
+    share = max(0, 1 - (n_classes - 1) / chi) if chi > 0 else 0
+    return np.array([(1 - share) / n_classes + share * count / sum(counts) for count in counts])
+
+
+def probabilities(f, prior, sharpness):
+    """p_c(i), in a row that some class reaches; zeros elsewhere."""
+    p = np.zeros(f.shape)
+    for i, row in enumerate(f):
+        if max(row) > 0:
+            powers = [pi * float((v / max(row)) ** sharpness) for pi, v in zip(prior, row)]
+            for c, power in enumerate(powers):
+                p[i, c] = (1 - EPSILON) * power / sum(powers) + EPSILON / len(prior)
+    return p
+
+
+def usual_sharpness(f, codes):
+    """2/g; 1 where no unlabelled row is reached by two classes."""
+    gaps = []
+    for row, code in zip(f, codes):
+        second, first = sorted(row)[-2:] if len(row) > 1 else (0, 0)
+        if code < 0 and second > 0:
+            gaps.append(float(_log(first) - _log(second)))
+    return 2 / min(max(np.median(gaps), 1e-6), 1e12) if gaps else 1.0
+
+
+def _log(value):
+    return np.log(value) if isinstance(value, float) else mpmath.log(value)
+
+
+def posterior(f_hidden, given, prior, usual, log_sharpness):
+    """What the sharpness maximises: hidden labels, classes weighted equally, and its prior."""
+    p = probabilities(f_hidden, prior, np.exp(log_sharpness))
+    reached = [i for i in range(len(p)) if p[i].any()]
+    present = {given[i] for i in reached}
+    total = -0.5 * (log_sharpness - np.log(usual)) ** 2
+    for i in reached:
+        alike = sum(1 for other in reached if given[other] == given[i])
+        total += len(reached) / len(present) / alike * np.log(p[i, given[i]])
+    return total
+
+
+def sharpness(f_hidden, given, prior, usual):
+    """The best of a grid over log β that becomes finer around it, to a thousandth."""
+    best = np.log(usual)
+    for reach, step in ((8, 0.1), (0.3, 0.01), (0.03, 0.001)):
+        grid = best + np.arange(-reach, reach + step / 2, step)
+        best = max(grid, key=lambda point: posterior(f_hidden, given, prior, usual, point))
+    return float(np.exp(best))
+
+
+def densities_vote(weights, codes, groups, *, class_prior="equal", alpha_=None):
+    """Section 2.5 from beginning to end.
+
+    `weights` returns W for some labels; `groups` holds the rows that are hidden together.
+    """
+    n_classes = max(codes) + 1
+    pi = prior(class_prior, codes, n_classes)
+    kept = alpha(sum(1 for code in codes if code >= 0), len(codes)) if alpha_ is None else alpha_
+    K = walk_matrix(weights(codes), kept)
+    f = class_densities(K, codes, n_classes)
+    usual = usual_sharpness(f, codes)
+    rows, hidden_f = [], []
+    for group in groups:
+        visible = np.array(codes)
+        visible[group] = -1
+        K_visible = walk_matrix(weights(visible), kept)
+        rows += list(group)
+        hidden_f += list(class_densities(K_visible, visible, n_classes)[group])
+    given = [codes[i] for i in rows]
+    beta = sharpness(np.array(hidden_f), given, pi, usual) if rows else usual
+    order = np.argsort(rows)
+    return SimpleNamespace(
+        alpha=kept, f=f, prior=pi, usual=usual, sharpness=beta, p=probabilities(f, pi, beta),
+        parts=label_parts(K, codes), hidden_rows=np.array(rows, dtype=int)[order],
+        hidden_f=np.array(hidden_f).reshape(-1, n_classes)[order],
+    )  # fmt: skip

@@ -1,6 +1,8 @@
 """Random problems for property tests: islands, duplicates, every class size."""
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -8,8 +10,11 @@ import pytest
 from hypothesis import strategies as st
 from sklearn import __version__ as sklearn_version
 
-from manifoldknn.graph import build_graph, candidate_count
+from manifoldknn import aggregates, deciders, hidden, steps, walked
+from manifoldknn.graph import GraphRecipe, candidate_count, selected_edges
+from manifoldknn.links import NO_LINKS
 from manifoldknn.neighbors import ExactIndex
+from manifoldknn.walk import Way
 
 # scikit-learn before 1.9 reads the names of such frames by a protocol that polars 2 dropped.
 NAMED_POLARS = pytest.param(
@@ -56,16 +61,45 @@ def problems(draw, max_samples=60, ties=True, min_classes=1):
     return Problem(X, y)
 
 
+def recipe_of(X, graph, k=5, depth=2, sigma=0.7, links=NO_LINKS):
+    lists = ExactIndex(X).among_samples(candidate_count(graph, k, len(X)))
+    pairs = {"graph": graph, "graph_neighbors": k, "metric": "euclidean"}
+    edges = selected_edges(X, lists, **pairs)
+    return GraphRecipe(X, lists.indices[:, :k], edges, sigma, graph, depth, 0.1, "euclidean", links)
+
+
 def built_graph(problem, graph, depth=2, sigma=0.7):
-    X = problem.X
-    return build_graph(
-        X,
-        ExactIndex(X).among_samples(candidate_count(graph, 5, len(X))),
-        problem.y,
-        graph=graph,
-        graph_neighbors=5,
-        sigma=sigma,
-        tree_depth=depth,
-        theta=0.1,
-        metric="euclidean",
-    )
+    return recipe_of(problem.X, graph, depth=depth, sigma=sigma).constrained(problem.y)
+
+
+@st.composite
+def links_for(draw, y, most=4):
+    """Must-links and cannot-links that no label and no chain contradicts."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    truth = np.where(y >= 0, y, rng.integers(0, y.max() + 1, len(y)))
+    pairs = rng.choice(len(y), (3 * most, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = truth[pairs[:, 0]] == truth[pairs[:, 1]]
+    return pairs[same][:most], pairs[~same][:most]
+
+
+WAYS = ("factorise", "iterate", "levels")
+
+
+@contextmanager
+def forced(way, coarsest=4):
+    """Let every walk over a sparse graph go one way, with levels down to a few groups."""
+
+    def chosen(graph, *_, **__):
+        if not graph.is_sparse:
+            return Way("dense")
+        if way != "levels":
+            return Way(way)
+        return Way("iterate", aggregates.aggregates(graph.log_s))
+
+    with ExitStack() as patches:
+        patches.enter_context(mock.patch.object(aggregates, "_COARSEST", coarsest))
+        patches.enter_context(mock.patch.object(aggregates, "_SLOWEST", 1.0))
+        for module in (deciders, hidden, steps, walked):
+            patches.enter_context(mock.patch.object(module, "chosen_way", chosen))
+        yield

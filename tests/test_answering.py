@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import manifoldknn.reconstruct as reconstruct_module
+import manifoldknn.similarities as similarities_module
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.exceptions import UnreachedWarning
 
@@ -48,7 +49,8 @@ def test_chunks_do_not_show(monkeypatch):
     clf = fitted()
     Q = np.random.default_rng(1).normal(size=(500, 6)) * 3
     expected = clf.predict(Q), clf.predict_proba(Q)
-    monkeypatch.setattr(reconstruct_module, "_LEAST_ROWS", 7)
+    for name, value in (("_LEAST_ROWS", 7), ("_CHUNK_BYTES", 500), ("_MOST_ROWS", 100)):
+        monkeypatch.setattr(similarities_module, name, value)
     monkeypatch.setattr(reconstruct_module, "_CHUNK_BYTES", 500)
     np.testing.assert_array_equal(clf.predict(Q), expected[0])
     np.testing.assert_allclose(clf.predict_proba(Q), expected[1], rtol=1e-12)
@@ -63,8 +65,8 @@ def test_unreached_rows_of_all_chunks_are_one_warning(monkeypatch):
     y[:4] = 0, 1, 0, 1
     with pytest.warns(UnreachedWarning):
         clf = ManifoldKNNClassifier(graph="union", graph_neighbors=5).fit(X, y)
-    monkeypatch.setattr(reconstruct_module, "_LEAST_ROWS", 8)
-    monkeypatch.setattr(reconstruct_module, "_CHUNK_BYTES", 8)
+    monkeypatch.setattr(similarities_module, "_LEAST_ROWS", 8)
+    monkeypatch.setattr(similarities_module, "_MOST_ROWS", 8)
     with pytest.warns(UnreachedWarning, match=r"30 of 60 rows .* first is row 30") as record:
         answers = clf.predict(X)
     assert len(record) == 1

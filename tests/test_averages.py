@@ -8,9 +8,12 @@ from hypothesis import given
 from manifoldknn.experiments.averages import (
     Average,
     averages,
+    by_method,
+    curves,
+    less,
     mean_and_deviation,
     over_common_runs,
-    runs_of,
+    table_of,
 )
 
 
@@ -46,11 +49,37 @@ def test_texts():
     assert mean_and_deviation(None) == "–"
 
 
-def test_runs():
-    found = {("a", 1): Average(0, 0, 10), ("a", 2): Average(0, 0, 3), ("b", 1): Average(0, 0, 2)}
-    assert runs_of(found) == "2 to 10"
-    assert runs_of({("b", 1): found["b", 1]}) == "2"
-    assert runs_of({}) == "0"
+def test_a_table_tells_the_runs_and_hides_deviations_of_few():
+    rows = [
+        {"data": "d", "method": m, "k": k, "run": run, "error": 10.0 * k + run}
+        for m, k, n in (("a", 2, 5), ("a", 1, 2), ("b", 2, 3))
+        for run in range(n)
+    ]
+    mean = table_of(rows, "k", "caption", name="k={}")
+    assert mean.header == ["data", "method", "k=1", "k=2", "runs"]
+    assert mean.rows == [["d", "a", 10.5, 22.0, "2 to 5"], ["d", "b", None, 21.0, "3"]]
+    deviation = table_of(rows, "k", "caption", what="deviation")
+    assert deviation.rows == [["d", "a", None, 1.58, "2 to 5"], ["d", "b", None, None, "3"]]
+
+
+def test_curves_go_from_left_to_right():
+    found = {("d", "b", 2): Average(2.0, None, 1), ("d", "a", 3): Average(3.0, 0.5, 5),
+             ("c", "b", 1): Average(1.0, 0.1, 5), ("d", "b", 1): Average(4.0, None, 1)}  # fmt: skip
+    assert curves(found) == {
+        "d": {"b": ([1.0, 2.0], [4.0, 2.0]), "a": ([3.0], [3.0])},
+        "c": {"b": ([1.0], [1.0])},
+    }
+    assert list(curves(found)) == ["d", "c"]
+    assert curves(found, "deviation", "{}!") == {
+        "d!": {"a": ([3.0], [0.5])},
+        "c!": {"b": ([1.0], [0.1])},
+    }
+
+
+def test_differences_and_lines_where_there_is_something():
+    one = Average(5.0, None, 1)
+    assert (less(one, 2.5), less(None, 2.5), less(one, None)) == (2.5, None, None)
+    assert by_method({("x", "a"): one}, ["b", "a"], ["x", "y"]) == [["a", "5.0", "–"]]
 
 
 @given(

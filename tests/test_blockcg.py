@@ -74,3 +74,26 @@ def test_tells_the_largest_residual_after_every_product():
         x, _, _ = block_cg(A.__matmul__, B, tol=1e-8, max_iter=count)
         left = np.linalg.norm(B - A @ x, axis=0) / np.linalg.norm(B, axis=0)
         assert told[count - 1][1] == pytest.approx(left.max(), rel=1e-3)
+
+
+def test_a_preconditioner_changes_the_way_and_not_the_end():
+    rng = np.random.default_rng(3)
+    scales = np.logspace(0, 4, 200)
+    A = spd(200, rng) / 200 * np.sqrt(scales[:, None] * scales)
+    B = rng.normal(size=(200, 5)) * np.logspace(-3, 3, 5)
+    B[:, 2] = 0
+    plain, slow, _ = block_cg(A.__matmul__, B, tol=1e-9, max_iter=3000)
+    inverse = 1 / np.diag(A)[:, None]
+    x, quick, converged = block_cg(
+        A.__matmul__, B, tol=1e-9, max_iter=3000, precondition=lambda r: inverse * r
+    )
+    assert converged
+    assert quick < 0.5 * slow
+    left = np.linalg.norm(B - A @ x, axis=0)
+    assert (left <= 1.01e-9 * np.linalg.norm(B, axis=0)).all()
+    assert (x[:, 2] == 0).all()
+    exact, n_iter, _ = block_cg(
+        A.__matmul__, B, tol=1e-9, max_iter=10, precondition=np.linalg.inv(A).__matmul__
+    )
+    assert n_iter <= 2
+    np.testing.assert_allclose(exact, plain, atol=1e-6 * np.abs(plain).max())

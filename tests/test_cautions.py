@@ -5,7 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
-from manifoldknn.cautions import usable_graph_neighbors, warn_about_labels
+from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.cautions import (
+    confidence_words,
+    label_advice,
+    usable_graph_neighbors,
+    warn_about_labels,
+)
 from manifoldknn.exceptions import EverythingLabeledWarning, GraphSizeWarning, OneClassWarning
 from manifoldknn.labels import encode_labels
 
@@ -28,3 +34,48 @@ def test_no_warning_without_a_reason():
         warnings.simplefilter("error")
         warn_about_labels(encode_labels(np.array([0, 1, -1])), everything=True)
         warn_about_labels(encode_labels([0, 1]), everything=False)  # more rows may follow
+
+
+def fitted(counts, **parameters):
+    """A line of points; its classes have so many labels."""
+    y = np.full(80, -1)
+    y[: sum(counts)] = np.repeat(np.arange(len(counts)), counts)
+    return ManifoldKNNClassifier(graph_neighbors=4, **parameters).fit(np.arange(80.0)[:, None], y)
+
+
+def test_single_labels_are_told():
+    assert label_advice(fitted([2, 2])) == []
+    (told,) = label_advice(fitted([2, 1, 1]))
+    assert told.startswith("Classes with one label only (1, 2): how often")
+    assert "Label one more row of each" in told
+    (told,) = label_advice(fitted([1] * 7))
+    assert "(0, 1, 2, 3, 4 and 2 more)" in told
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({}, "count equally all the same. Only if the rows to label were drawn at random, set c"),
+        ({"class_prior": "labeled"}, "which is right only if the rows to label were drawn at"),
+        ({"class_prior": [0.2, 0.8]}, "is taken from class_prior all the same"),
+        ({"vote": "neighbors"}, "With vote='neighbors' that favours it"),
+    ],
+)
+def test_very_unequal_numbers_of_labels_are_told(parameters, words):
+    assert label_advice(fitted([10, 2], **parameters)) == []  # five times, not more
+    (told,) = label_advice(fitted([2, 11], **parameters))
+    assert told.startswith("Class 1 has 11 labels and class 0 only 2. ")
+    assert words in told
+
+
+@pytest.mark.parametrize(
+    ("counts", "parameters", "words"),
+    [
+        ([2, 2], {}, "a probability, calibrated"),
+        ([1, 1], {}, "a guess, not calibrated: no class has two labels"),
+        ([2, 2], {"sharpness": 2}, "a guess, not calibrated: the sharpness was given"),
+        ([2, 2], {"vote": "neighbors"}, "the share of the vote, which is no probability"),
+    ],
+)
+def test_what_a_confidence_is(counts, parameters, words):
+    assert words in confidence_words(fitted(counts, **parameters))

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifoldknn.csr import kept_entries, row_maxima
+from manifoldknn.csr import kept_entries, row_maxima, row_range
 
 
 @settings(max_examples=60, deadline=None)
@@ -18,3 +18,5 @@ def test_equal_what_loops_over_the_dense_matrix_find(rows, columns, seed):
     assert (kept.toarray() == np.where(stored & (values > 0), values, 0.0)).all()
     expected = [max(values[i, stored[i]], default=-np.inf) for i in range(rows)]
     assert row_maxima(matrix, -np.inf).tolist() == expected
+    part = slice(*np.sort(rng.integers(0, rows + 1, 2)).tolist())
+    assert (row_range(matrix, part).toarray() == matrix.toarray()[part]).all()

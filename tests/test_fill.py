@@ -4,26 +4,17 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from manifoldknn.fill import factorization_pays, predicted_fill
-from manifoldknn.graph import ConstrainedGraph, automatic_sigma, build_graph
+from manifoldknn.graph import ConstrainedGraph, automatic_sigma
 from manifoldknn.neighbors import ExactIndex
 from manifoldknn.normalized import NormalizedGraph
-from strategies import Problem, built_graph
+from strategies import Problem, built_graph, recipe_of
 
 
 def graph_of(n, d, seed=0):
     X = np.random.default_rng(seed).random((n, d))
-    found = ExactIndex(X).among_samples(30)
-    settings = {"graph": "pruned", "graph_neighbors": 10, "tree_depth": 0, "theta": 0.1}
-    return NormalizedGraph(
-        build_graph(
-            X,
-            found,
-            np.full(n, -1),
-            sigma=automatic_sigma(found),
-            metric="euclidean",
-            **settings,
-        )
-    )
+    sigma = automatic_sigma(ExactIndex(X).among_samples(7))
+    recipe = recipe_of(X, "pruned", k=10, depth=0, sigma=sigma)
+    return NormalizedGraph(recipe.constrained(np.full(n, -1)))
 
 
 def true_fill(graph):

@@ -51,3 +51,19 @@ def test_a_restart_corrects_what_rounding_has_left():
     solver.restart(b - A @ solver.x)
     assert solver.advance(1e-12 * b.norm(dim=0), max_iter=100)
     np.testing.assert_allclose(solver.x, torch.linalg.solve(A, b), atol=1e-10)
+
+
+def test_a_preconditioner_saves_iterations_and_a_restart_uses_it():
+    A, b = system()
+    stretch = torch.logspace(-2, 2, 60, dtype=torch.float64)
+    A = stretch[:, None] * A * stretch
+    inverse = 1.0 / A.diagonal()[:, None]
+    plain, solver = (ConjugateGradients(A.__matmul__, b, p) for p in (None, inverse.__mul__))
+    goals = 1e-8 * b.norm(dim=0)
+    assert solver.advance(goals, max_iter=200)
+    assert not plain.advance(goals, max_iter=solver.n_iter)
+    assert ((b - A @ solver.x).norm(dim=0) <= 1.01 * goals).all()
+    solver.x += 1e-6  # as if by rounding
+    solver.restart(b - A @ solver.x)
+    assert solver.advance(goals, max_iter=200)
+    assert ((b - A @ solver.x).norm(dim=0) <= 1.01 * goals).all()

@@ -10,18 +10,43 @@ from hypothesis import strategies as st
 
 import test_gpu_graph
 import test_gpu_walk
-from manifoldknn.voters import label_walk
+from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.hidden import hidden_densities, hidden_groups
+from manifoldknn.links import NO_LINKS
+from manifoldknn.walk import Way
+from manifoldknn.walked import walk_by_class, walk_by_label
 from strategies import problems
-from test_gpu_graph import SETTINGS, both_graphs
-from test_gpu_walk import OPTIONS
+from test_gpu_graph import SETTINGS, both_recipes
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu.walk import torch_label_walk  # noqa: E402
+from manifoldknn.gpu.steps import TorchSteps  # noqa: E402
+from manifoldknn.gpu.walk import (  # noqa: E402
+    hidden_on_device,
+    walk_by_class_on_device,
+    walk_by_label_on_device,
+)
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
 ]
+
+ACCURACY = {"tol": 1e-6, "max_iter": 2000}
+
+
+def walks(graph, y):
+    labeled = np.flatnonzero(y >= 0)
+    return (
+        walk_by_class_on_device(graph, y.max() + 1, 0.99, **ACCURACY),
+        walk_by_label_on_device(graph, labeled, 0.99, **ACCURACY),
+    )
+
+
+def check_walks(found, graph, y):
+    labeled = np.flatnonzero(y >= 0)
+    by_class = walk_by_class(graph, labeled, y[labeled], y.max() + 1, 0.99, **ACCURACY)
+    test_gpu_walk.check_same(found[0], by_class)
+    test_gpu_walk.check_same(found[1], walk_by_label(graph, labeled, 0.99, **ACCURACY))
 
 
 @settings(max_examples=30, deadline=None)
@@ -29,16 +54,12 @@ pytestmark = [
     problem=problems(max_samples=60),
     graph=st.sampled_from(["pruned", "union"]),
     sigma=st.sampled_from(["auto", 0.7, 0.02]),
-    by_class=st.sampled_from([None, True, False]),
 )
-def test_small_problems_of_every_kind(problem, graph, sigma, by_class):
+def test_small_problems_of_every_kind(problem, graph, sigma):
     X, y = problem.X, problem.y
-    both = both_graphs(X, y, graph, 5, sigma, device="cuda", **SETTINGS)
-    test_gpu_graph.check_same(*both)
-    labeled = np.flatnonzero(y >= 0)
-    options = OPTIONS | {"tol": 1e-6, "by_class": by_class}
-    found = torch_label_walk(both[0], labeled, y[labeled], **options)
-    test_gpu_walk.check_same(found, label_walk(both[1], labeled, y[labeled], **options))
+    _, ours, theirs = both_recipes(X, y, graph, 5, sigma, device="cuda", **SETTINGS)
+    test_gpu_graph.check_same(ours, theirs.constrained(y))
+    check_walks(walks(ours, y), theirs.constrained(y), y)
 
 
 def manifold(n=20_000, n_labeled=60, n_parts=3):
@@ -57,14 +78,35 @@ def manifold(n=20_000, n_labeled=60, n_parts=3):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_many_rows_give_the_same_as_on_the_cpu_and_twice_the_same(dtype):
     X, y = manifold()
-    both = both_graphs(X.astype(dtype), y, "pruned", 10, "auto", device="cuda", **SETTINGS)
-    test_gpu_graph.check_same(*both)
-    labeled = np.flatnonzero(y >= 0)
-    options = OPTIONS | {"tol": 1e-6}
-    one, two = (torch_label_walk(both[0], labeled, y[labeled], **options) for _ in range(2))
-    test_gpu_walk.check_same(one, label_walk(both[1], labeled, y[labeled], **options))
-    for name in ("weights", "voters", "log_scale"):
-        assert (getattr(one.nearest, name) == getattr(two.nearest, name)).all()
+    X = X.astype(dtype)
+    recipe, ours, theirs = both_recipes(X, y, "pruned", 10, "auto", device="cuda", **SETTINGS)
+    test_gpu_graph.check_same_recipe(recipe, theirs)
+    graph = theirs.constrained(y)
+    test_gpu_graph.check_same(ours, graph)
+    one, two = (walks(ours, y) for _ in range(2))
+    check_walks(one, graph, y)
+    for a, b in zip(one, two):
+        assert (a.similarities.logarithms() == b.similarities.logarithms()).all()
+
+
+def hidden(recipe, y):
+    return hidden_on_device(recipe, y, hidden_groups(y), y.max() + 1, 0.999, **ACCURACY)
+
+
+def check_hidden(found, recipe, y):
+    way = Way("iterate")
+    expected = hidden_densities(
+        recipe, y, hidden_groups(y), y.max() + 1, 0.999, way, n_jobs=1, **ACCURACY
+    )
+    test_gpu_walk.check_hidden(found, expected, 1e-4)
+
+
+def test_hidden_labels_give_the_same_as_on_the_cpu_and_twice_the_same():
+    X, y = manifold()
+    recipe, _, theirs = both_recipes(X, y, "pruned", 10, "auto", device="cuda", **SETTINGS)
+    one, two = (hidden(recipe, y) for _ in range(2))
+    check_hidden(one, theirs, y)
+    assert all((a == b).all() for a, b in zip(one, two))
 
 
 @contextmanager
@@ -80,20 +122,33 @@ def room(n_bytes):
         torch.cuda.set_per_process_memory_fraction(1.0)
 
 
-@pytest.mark.parametrize("megabytes", [60, 8])
-def test_little_memory_makes_the_walk_slower_and_no_worse(megabytes):
-    """60 columns of 20,000 rows would take 140 MB; in 8, not even one has room."""
+def test_little_memory_makes_the_walk_slower_and_no_worse():
+    """60 columns of 20,000 rows would take 140 MB, and five graphs as one as much."""
     X, y = manifold()
-    ours, theirs, *_ = both_graphs(X, y, "pruned", 10, "auto", device="cuda", **SETTINGS)
-    labeled = np.flatnonzero(y >= 0)
-    options = OPTIONS | {"tol": 1e-6}
-    with room(1e6 * megabytes):
-        found = torch_label_walk(ours, labeled, y[labeled], **options)
-    test_gpu_walk.check_same(found, label_walk(theirs, labeled, y[labeled], **options))
+    recipe, ours, theirs = both_recipes(X, y, "pruned", 10, "auto", device="cuda", **SETTINGS)
+    with room(80e6):
+        found, hid = walks(ours, y), hidden(recipe, y)
+    check_walks(found, theirs.constrained(y), y)
+    check_hidden(hid, theirs, y)
+
+
+def test_without_memory_the_cpu_walks():
+    X, y = manifold()
+    cpu = ManifoldKNNClassifier(device="cpu", neighbors="exact").fit(X, y)
+    steps = TorchSteps(torch.device("cuda"))
+    pairs = {"graph": "pruned", "graph_neighbors": 10, "metric": "euclidean"}
+    options = {"sigma": "auto", "tree_depth": 2, "theta": 0.1, "links": NO_LINKS, "n_jobs": None}
+    built = steps.graph(X, cpu._lists, y, edges=None, **options, **pairs)
+    with room(4e6):
+        found = steps.walk(
+            built, y, 3, cpu.alpha_, by_class=True, start=None, n_jobs=1, tol=1e-3, max_iter=1000
+        )
+    test_gpu_walk.check_same(found, cpu._walk, 1e-3)
 
 
 def test_little_memory_makes_the_graph_slower_and_no_worse():
     X, y = manifold()
     with room(40e6):
-        both = both_graphs(X, y, "pruned", 10, "auto", device="cuda", **SETTINGS)
-    test_gpu_graph.check_same(*both)
+        recipe, ours, theirs = both_recipes(X, y, "pruned", 10, "auto", device="cuda", **SETTINGS)
+    test_gpu_graph.check_same_recipe(recipe, theirs)
+    test_gpu_graph.check_same(ours, theirs.constrained(y))

@@ -9,10 +9,9 @@ from test_peeling import clusters_on_a_line, exact_log_weights, relative_error
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from manifoldknn.gpu import normalized  # noqa: E402
-from manifoldknn.gpu.edges import Pairs  # noqa: E402
 from manifoldknn.gpu.graph import TorchGraph  # noqa: E402
 from manifoldknn.gpu.normalized import NormalizedTorchGraph  # noqa: E402
-from manifoldknn.gpu.walk import _Walk  # noqa: E402
+from manifoldknn.gpu.peeling import TorchColumns, solve_on_device  # noqa: E402
 
 
 def as_torch_graph(log_weights, must_link=None):
@@ -20,23 +19,22 @@ def as_torch_graph(log_weights, must_link=None):
     i, j = np.nonzero(np.isfinite(log_weights))
     offsets = torch.as_tensor(np.searchsorted(i, np.arange(n + 1)))
     columns = torch.as_tensor(j, dtype=torch.int32)
-    nobody = torch.empty(0, dtype=torch.int32)
     must_link = np.full(n, -1) if must_link is None else must_link
-    return TorchGraph(
-        offsets,
-        columns,
-        torch.as_tensor(log_weights[i, j]),
-        must_link,
-        Pairs(nobody, nobody, nobody.double()),
-        1.0,
-    )
+    return TorchGraph(offsets, columns, torch.as_tensor(log_weights[i, j]), must_link)
 
 
-def weights(log_weights, labeled, alpha, *, tol, max_iter=1000, must_link=None):
+def weights(log_weights, labeled, alpha, *, tol, max_iter=1000, must_link=None, **more):
+    """Label columns of the walk, as `log_label_weights` of the CPU has them."""
     graph = NormalizedTorchGraph(as_torch_graph(log_weights, must_link))
-    codes = np.zeros(len(labeled), dtype=int)
-    walk = _Walk(graph, labeled, codes, alpha, tol, max_iter)
-    return walk.log_label_weights(np.arange(len(labeled)))
+    at = torch.as_tensor(labeled)
+    half = 0.5 * graph.log_degrees
+    columns = TorchColumns(
+        at, torch.arange(len(at)), torch.zeros(len(at)).double(), torch.stack([half[at], -half[at]])
+    )
+    found = solve_on_device(graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, **more)
+    difference = half[:, None] - half[at]
+    found.log_values.add_(torch.logaddexp(difference, -difference) - np.log(2.0))
+    return found
 
 
 @pytest.mark.parametrize("decades", [12, 60, 250, 700])
@@ -131,6 +129,43 @@ def test_islands_are_unreached_and_alone_is_fine():
     assert torch.isneginf(found[2:4]).all()
     assert found[4].tolist() == [-np.inf, 0.0]  # a walker with nowhere to go
     assert torch.isfinite(found[:2, 0]).all()
+
+
+@pytest.mark.parametrize("decades", [1, 60, 700])
+def test_rows_that_nobody_asks_for_cost_nothing(decades):
+    """Only the first cluster is wanted: what is behind the gap need not be accurate."""
+    log_weights = clusters_on_a_line([12, 30, 30], -decades * np.log(10), np.random.default_rng(1))
+    labeled, wanted = np.array([0, 3]), torch.arange(72) < 12
+    exact = exact_log_weights(log_weights, labeled, 0.99)
+    every = weights(log_weights, labeled, 0.99, tol=1e-6)
+    found = weights(log_weights, labeled, 0.99, tol=1e-6, wanted=wanted)
+    assert found.converged
+    assert relative_error(found.log_values.numpy()[:12], exact[:12]) <= 1e-6
+    assert found.n_iter <= every.n_iter
+    if decades > 1:
+        assert found.n_iter < every.n_iter
+
+
+def test_a_good_guess_saves_iterations_and_a_bad_one_does_no_harm():
+    X = np.random.default_rng(2).random((500, 2))
+    away = np.linalg.norm(X[:, None] - X[None], axis=2)
+    log_weights = np.where((away > 0) & (away < 0.1), -50 * away, -np.inf)
+    labeled = np.array([0, 250])
+    graph = NormalizedTorchGraph(as_torch_graph(log_weights))
+    columns = TorchColumns(
+        torch.as_tensor(labeled),
+        torch.arange(2),
+        torch.zeros(2).double(),
+        torch.zeros(1, 2).double(),
+    )
+    accuracy = {"alpha": 0.999, "tol": 1e-6, "max_iter": 1000}
+    plain = solve_on_device(graph, columns, **accuracy)
+    near = plain.log_values + 1e-4
+    for start, fewer in ((near, True), (near + 300.0, False), (near - torch.inf, False)):
+        found = solve_on_device(graph, columns, start=start, **accuracy)
+        assert found.converged
+        np.testing.assert_allclose(found.log_values, plain.log_values, atol=1e-5)
+        assert (found.n_iter < plain.n_iter) == fewer
 
 
 def test_too_few_iterations_are_told():

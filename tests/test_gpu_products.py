@@ -28,12 +28,9 @@ def test_products_are_those_of_dense_matrices(n, share, long, seed):
     scale = rng.random(len(linked))
     usual, products._LONG = products._LONG, long
     try:
-        product = SparseProduct(
-            torch.as_tensor(matrix.indptr.astype(np.int64)),
-            torch.as_tensor(matrix.indices),
-            torch.as_tensor(matrix.data),
-        )
-        whole = WalkOperator(product, *map(torch.as_tensor, (linked, group, scale)), 0.9)
+        parts = matrix.indptr.astype(np.int64), matrix.indices, matrix.data, linked, group, scale
+        tensors = [torch.as_tensor(part) for part in parts]
+        product, whole = SparseProduct(*tensors[:3]), WalkOperator(*tensors, 0.9)
         found, walked = product(torch.as_tensor(v)), whole(torch.as_tensor(v))
     finally:
         products._LONG = usual

@@ -71,6 +71,14 @@ def assert_alike(ours, cpu, atol=1e-4):
     np.testing.assert_allclose(ours.label_distributions_, cpu.label_distributions_, atol=atol)
     assert (ours.transduction_ == cpu.transduction_).mean() > 0.998
     assert (ours.unreached_ == cpu.unreached_).all()
+    assert ours.alpha_ == cpu.alpha_
+    if cpu.sharpness_ is not None:
+        assert ours.sharpness_ == pytest.approx(cpu.sharpness_, rel=0.01)
+    assert (ours.hidden_labels_ is None) == (cpu.hidden_labels_ is None)
+    if cpu.hidden_labels_ is not None:
+        assert (ours.hidden_labels_.rows == cpu.hidden_labels_.rows).all()
+        assert (ours.hidden_labels_.found == cpu.hidden_labels_.found).all()
+        assert ours.hidden_labels_.accuracy == pytest.approx(cpu.hidden_labels_.accuracy, abs=0.01)
     for name in ("transduction_", "label_distributions_", "labeled_indices_", "classes_"):
         assert type(getattr(ours, name)) is np.ndarray
         assert getattr(ours, name).dtype == getattr(cpu, name).dtype
@@ -84,8 +92,10 @@ def assert_alike(ours, cpu, atol=1e-4):
         {"graph": "union", "graph_neighbors": 7},
         {"metric": "cosine"},
         {"sigma": 0.4, "alpha": 0.9, "tree_depth": 0},
-        {"n_neighbors": 100},
-        {"class_prior": "labeled", "n_neighbors": 3},
+        {"class_prior": "labeled", "sharpness": 2.0},
+        {"vote": "neighbors"},
+        {"vote": "neighbors", "n_neighbors": 100},
+        {"vote": "neighbors", "class_prior": "labeled", "n_neighbors": 3},
     ],
     ids=str,
 )
@@ -98,9 +108,49 @@ def test_fit_and_predict_as_the_cpu(digits, device, params):
     new = X + 0.02 * np.random.default_rng(0).normal(size=X.shape)
     np.testing.assert_allclose(ours.predict_proba(new), cpu.predict_proba(new), atol=1e-3)
     assert (ours.predict(new) == cpu.predict(new)).mean() > 0.998
+    assert (ours.predict(X) == ours.transduction_)[y < 0].all()
     weights, voters = ours.kneighbors(new[:50])
     np.testing.assert_allclose(weights[:, 0], cpu.kneighbors(new[:50])[0][:, 0], rtol=1e-2)
     assert (voters[:, 0] == cpu.kneighbors(new[:50])[1][:, 0]).mean() > 0.9
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("vote", ["classes", "neighbors"])
+def test_links_by_hand(digits, device, vote):
+    X, truth, y = digits
+    free = np.flatnonzero(y < 0)[:400]
+    pairs = free.reshape(-1, 2)
+    same = truth[pairs[:, 0]] == truth[pairs[:, 1]]
+    links = {"must_link": pairs[same], "cannot_link": pairs[~same]}
+    cpu, ours = (classifier(d, vote=vote, tol=1e-6).fit(X, y, **links) for d in ("cpu", device))
+    assert_alike(ours, cpu)
+    one, other = pairs[same].T
+    assert (ours._graph.log_weights[one, other] == 0.0).all()  # log 1
+    rows = np.flatnonzero(y < 0)[400:402]
+    for clf in (ours, cpu):
+        clf.set_labels(rows, truth[rows])
+    assert_alike(ours, cpu)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_one_label_per_class(digits, device):
+    X, truth, _ = digits
+    cpu, ours = (classifier(d, tol=1e-6).fit(X, labeled(truth, 1)) for d in ("cpu", device))
+    assert_alike(ours, cpu)
+    assert not ours.calibrated_
+    assert ours.hidden_labels_ is None
+
+
+@pytest.mark.parametrize("vote", ["classes", "neighbors"])
+def test_without_room_on_the_device_the_cpu_walks(digits, monkeypatch, caplog, vote):
+    X, _, y = digits
+    expected = classifier("cpu", vote=vote).fit(X, y)
+    for name in ("walk_by_class_on_device", "walk_by_label_on_device", "hidden_on_device"):
+        monkeypatch.setattr(module, name, no_room)
+    with caplog.at_level("INFO", logger="manifoldknn"):
+        clf = classifier(vote=vote).fit(X, y)
+    assert "going on with the CPU" in caplog.text
+    np.testing.assert_allclose(clf.label_distributions_, expected.label_distributions_, atol=1e-3)
 
 
 @any_problem
@@ -312,14 +362,14 @@ def test_rows_that_the_device_does_not_see_are_looked_through(digits, monkeypatc
     if how == "stream":
         clf.partial_fit(X[:5] + 0.01, refresh=False)
     elif how == "no room":
-        monkeypatch.setattr(module, "KnownWeights", no_room)
+        monkeypatch.setattr(module, "KnownSimilarities", no_room)
     new = X[:4].copy()
     new[2, 3] = value
     with pytest.raises(ValueError, match="too large" if value == 1e150 else "Input X contains"):
         clf.predict(new)
 
 
-def no_room(*_):
+def no_room(*_, **__):
     raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")
 
 
@@ -330,10 +380,10 @@ def test_weights_without_room_on_the_device_are_combined_on_the_cpu(digits, monk
     expected = clf.predict_proba(new)
     again = classifier().fit(X, y)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "KnownWeights", no_room)
+        patch.setattr(module, "KnownSimilarities", no_room)
         np.testing.assert_allclose(again.predict_proba(new), expected, atol=1e-6)
         assert again._steps._known is None
-        patch.setattr(module, "KnownWeights", lambda *_: 1 / 0)
+        patch.setattr(module, "KnownSimilarities", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             again.predict(new)
     assert (again.predict_proba(new) == expected).all()

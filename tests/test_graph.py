@@ -8,13 +8,12 @@ import oracles
 from manifoldknn import constrained_graph
 from manifoldknn.graph import (
     automatic_sigma,
-    build_graph,
     candidate_count,
     log_strengthening,
     row_logsumexp,
 )
 from manifoldknn.neighbors import ExactIndex
-from strategies import problems
+from strategies import built_graph, problems, recipe_of
 
 GRAPHS = ("pruned", "union", "full")
 
@@ -64,19 +63,7 @@ def test_properties_of_the_weights(problem, graph, depth):
 @settings(max_examples=40, deadline=None)
 @given(problem=problems(max_samples=40, ties=False), graph=st.sampled_from(GRAPHS))
 def test_degrees_are_row_sums(problem, graph):
-    X, y = problem.X, problem.y
-    neighbors = ExactIndex(X).among_samples(candidate_count(graph, 5, len(X)))
-    built = build_graph(
-        X,
-        neighbors,
-        y,
-        graph=graph,
-        graph_neighbors=5,
-        sigma=0.8,
-        tree_depth=2,
-        theta=0.1,
-        metric="euclidean",
-    )
+    built = built_graph(problem, graph, sigma=0.8)
     sums = dense(built.to_matrix()).sum(axis=1)
     np.testing.assert_allclose(
         np.exp(built.log_degrees()), np.where(sums > 0, sums, 1.0), rtol=1e-12
@@ -85,18 +72,8 @@ def test_degrees_are_row_sums(problem, graph):
 
 def test_weights_that_no_float_holds_survive_as_logarithms():
     X = np.array([[0.0], [1.0], [500.0]])
-    neighbors = ExactIndex(X).among_samples(2)
-    built = build_graph(
-        X,
-        neighbors,
-        np.array([0, -1, -1]),
-        graph="union",
-        graph_neighbors=1,
-        sigma=1.0,
-        tree_depth=0,
-        theta=0.1,
-        metric="euclidean",
-    )
+    recipe = recipe_of(X, "union", k=1, depth=0, sigma=1.0)
+    built = recipe.constrained(np.array([0, -1, -1]))
     assert built.to_matrix().toarray()[1, 2] == 0
     assert built.log_degrees()[2] == pytest.approx(-0.5 * 499**2)
 

@@ -7,35 +7,43 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.hidden import fold_numbers, hidden_votes
-from strategies import problems
+from manifoldknn.hidden import (
+    HiddenLabels,
+    answered_shares,
+    fold_numbers,
+    hidden_groups,
+    hidden_labels,
+    hidden_tolerance,
+    hidden_weights,
+)
+from strategies import forced, problems
 
 pytestmark = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
 
 
 def refitted(clf, X, y, hidden):
-    """Fit from scratch without some labels, with the kernel width of the full fit."""
+    """Fit from scratch without some labels, with the numbers of the full fit."""
     without = np.array(y)
     without[hidden] = -1
-    params = clf.get_params() | {"sigma": clf.sigma_, "tol": 1e-6}
+    params = clf.get_params() | {"sigma": clf.sigma_, "alpha": clf.alpha_, "tol": 1e-6}
+    if clf.vote == "classes":
+        params["sharpness"] = clf.sharpness_
     return ManifoldKNNClassifier(**params).fit(X, without)
 
 
-def assert_like_refitting(clf, X, y, votes, folds):
-    for fold in range(votes.n_folds):
-        group = np.flatnonzero(folds == fold)
-        again = refitted(clf, X, y, votes.rows[group])
-        columns = np.searchsorted(clf.classes_, again.classes_)
-        expected = np.zeros((len(group), len(clf.classes_)))
-        expected[:, columns] = again.label_distributions_[votes.rows[group]]
-        reached = ~again.unreached_[votes.rows[group]]
-        np.testing.assert_allclose(
-            votes.shares[group][reached], expected[reached], atol=2e-4, rtol=1e-3
-        )
-        assert (votes.shares[group][~reached] == 0).all()
-        sure = np.sort(expected, axis=1)[:, -2:] @ [-1, 1] > 1e-2 if expected.shape[1] > 1 else True
-        found = clf.classes_[votes.found[group]]
-        assert (found == again.transduction_[votes.rows[group]])[sure].all()
+def assert_like_refitting(clf, X, y, found, atol=2e-4):
+    for group in hidden_groups(np.asarray(y)):
+        again = refitted(clf, X, y, group)
+        at = np.searchsorted(found.rows, group)
+        reached = ~again.unreached_[group]
+        expected = again.label_distributions_[group]
+        np.testing.assert_allclose(found.shares[at][reached], expected[reached], atol=atol)
+        assert (found.shares[at][~reached] == 0).all()
+        assert (found.found[at][~reached] == -1).all()
+        ordered = np.sort(np.c_[np.zeros(len(group)), expected], axis=1)
+        sure = (ordered[:, -1] - ordered[:, -2] > 1e-2) & reached
+        names = clf.classes_[found.found[at]]
+        assert (names == again.transduction_[group])[sure].all()
 
 
 @settings(max_examples=60, deadline=None)
@@ -43,36 +51,37 @@ def assert_like_refitting(clf, X, y, votes, folds):
     problems(max_samples=30, ties=False, min_classes=2),
     st.sampled_from(["pruned", "union", "full"]),
     st.sampled_from([0, 2]),
-    st.sampled_from([2, 3, 100]),
+    st.sampled_from(["classes", "neighbors"]),
     st.integers(1, 8),
 )
-def test_equals_refitting_without_the_labels(problem, graph, depth, n_folds, n_neighbors):
+def test_equals_refitting_without_the_labels(problem, graph, depth, vote, n_neighbors):
     X, y = problem.X, problem.y
     clf = ManifoldKNNClassifier(
-        n_neighbors, graph=graph, graph_neighbors=5, tree_depth=depth, alpha=0.9, tol=1e-6
+        n_neighbors, vote=vote, graph=graph, graph_neighbors=5, tree_depth=depth, tol=1e-6
     ).fit(X, y)
-    votes = hidden_votes(clf, n_folds=n_folds)
-    folds = fold_numbers(y[votes.rows], min(n_folds, len(votes.rows)), 0)
-    if votes.n_folds > 1:
-        assert_like_refitting(clf, X, y, votes, folds)
+    found = hidden_labels(clf)
+    if found is None:
+        assert not hidden_groups(y)
+        return
+    if vote == "classes":
+        assert found is clf.hidden_labels_
+    assert found.n_folds == len(hidden_groups(y))
+    assert_like_refitting(clf, X, y, found)
 
 
-@pytest.mark.parametrize("per_class", [3, 15, 60])
-def test_equals_refitting_on_digits(per_class):
-    """One column at a time, blocks of columns, and the factorised graph."""
+@pytest.mark.parametrize("way", ["factorise", "iterate", "levels"])
+@pytest.mark.parametrize("vote", ["classes", "neighbors"])
+def test_equals_refitting_on_digits(vote, way):
     X, truth = load_digits(return_X_y=True)
     X, truth = X[:900] / 16, truth[:900]
     y = np.full(900, -1)
     for c in range(10):
-        y[np.flatnonzero(truth == c)[:per_class]] = c
-    clf = ManifoldKNNClassifier().fit(X, y)
-    votes = hidden_votes(clf, n_folds=3)
-    for fold in range(3):
-        group = np.flatnonzero(fold_numbers(y[votes.rows], 3, 0) == fold)
-        again = refitted(clf, X, y, votes.rows[group])
-        expected = again.label_distributions_[votes.rows[group]]
-        np.testing.assert_allclose(votes.shares[group], expected, atol=5e-3)
-    assert votes.accuracy > 0.9
+        y[np.flatnonzero(truth == c)[:6]] = c
+    with forced(way, coarsest=50):
+        clf = ManifoldKNNClassifier(vote=vote).fit(X, y)
+        found = hidden_labels(clf)
+        assert_like_refitting(clf, X, y, found, atol=2e-2)
+    assert found.accuracy > 0.8
 
 
 def test_a_label_that_would_leak():
@@ -82,13 +91,27 @@ def test_a_label_that_would_leak():
     y = np.full(80, -1)
     y[:5], y[40:45] = 0, 1
     y[5] = 1
-    clf = ManifoldKNNClassifier().fit(X, y)
-    assert clf.label_distributions_[5, 1] > 0.5  # with its links it believes itself
-    votes = hidden_votes(clf)
-    at = votes.rows.tolist().index(5)
-    assert votes.found[at] == 0
-    assert votes.shares[at, 0] > 0.99
-    assert votes.n_folds == 11
+    for vote in ("classes", "neighbors"):
+        clf = ManifoldKNNClassifier(vote=vote).fit(X, y)
+        found = hidden_labels(clf)
+        at = found.rows.tolist().index(5)
+        assert found.found[at] == 0
+        assert not found.right[at]
+        assert found.n_folds == 5
+
+
+def test_a_given_sharpness_is_judged_when_somebody_asks():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 3])
+    y = np.full(80, -1)
+    y[:6], y[40:46] = 0, 1
+    auto = ManifoldKNNClassifier().fit(X, y)
+    given = ManifoldKNNClassifier(sharpness=auto.sharpness_).fit(X, y)
+    assert given.hidden_labels_ is None
+    np.testing.assert_allclose(hidden_labels(given).shares, auto.hidden_labels_.shares, rtol=1e-9)
+    grown = auto.partial_fit(X[:3] + 0.1, refresh=False)
+    with pytest.raises(ValueError, match=r"call refresh\(\) first"):
+        hidden_labels(grown)
 
 
 @given(
@@ -108,38 +131,83 @@ def test_folds_are_even_and_no_class_vanishes(codes, n_folds, seed):
             assert of_class.max() < (codes == c).sum()
 
 
-def test_only_one_of_a_class_is_not_counted():
-    X = np.concatenate([np.arange(10.0), 100 + np.arange(10.0)])[:, None]
-    y = np.full(20, -1)
-    y[[0, 5]], y[12] = 0, 1
-    votes = hidden_votes(ManifoldKNNClassifier(graph_neighbors=3).fit(X, y))
-    assert votes.alone.tolist() == [False, False, True]
-    assert votes.accuracy == 1.0
-    y[5] = -1
-    lonely = hidden_votes(ManifoldKNNClassifier(graph_neighbors=3).fit(X, y))
-    assert np.isnan(lonely.accuracy)
+@given(st.lists(st.integers(-1, 4), min_size=1, max_size=60))
+def test_groups_hold_every_label_once_but_those_that_are_alone(codes):
+    codes = np.array(codes)
+    groups = hidden_groups(codes)
+    counts = np.bincount(codes[codes >= 0], minlength=1)
+    expected = [i for i, code in enumerate(codes) if code >= 0 and counts[code] > 1]
+    assert sorted(i for group in groups for i in group.tolist()) == expected
+    assert len(groups) == min(5, len(expected))
+    for group in groups:
+        assert (np.diff(group) > 0).all()
+        visible = codes.copy()
+        visible[group] = -1
+        assert set(visible[visible >= 0]) == set(codes[codes >= 0])
 
 
-def test_one_label_in_all():
-    X, y = np.arange(6.0)[:, None], [0, -1, -1, -1, -1, -1]
-    votes = hidden_votes(ManifoldKNNClassifier(graph_neighbors=2).fit(X, y))
-    assert votes.found.tolist() == [-1]
-    assert np.isnan(votes.accuracy)
+def made(given, found, weights):
+    shares = np.full((len(given), len(weights)), 0.1)
+    shares[np.arange(len(given)), found] = 0.75
+    weights = np.array(weights, dtype=float)
+    return HiddenLabels(np.arange(len(given)), np.array(given), shares, weights, 5)
 
 
-@pytest.mark.parametrize("on_unreached", ["nearest", "abstain"])
-def test_unreached_once_hidden(on_unreached):
-    X = np.concatenate([np.arange(6.0), 1000 + np.arange(6.0)])[:, None]
-    y = np.full(12, -1)
-    y[[0, 4]], y[7] = 0, 1
-    clf = ManifoldKNNClassifier(graph="union", graph_neighbors=2, on_unreached=on_unreached)
-    votes = hidden_votes(clf.fit(X, y))
-    assert votes.shares[2].tolist() == [0, 0]
-    assert votes.found[2] == (0 if on_unreached == "nearest" else -1)
+def test_accuracy_weighs_classes_by_their_shares_of_rows():
+    hidden = made([0] * 8 + [1] * 2, [0] * 8 + [1, 0], [0.2, 0.8])
+    assert hidden.accuracy == pytest.approx(0.2 * 1.0 + 0.8 * 0.5)
+    assert [counts.tolist() for counts in hidden.per_class()] == [[8, 2], [8, 1]]
+    # A class of which nothing was hidden says nothing.
+    alone = made([0] * 4, [0, 0, 0, 1], [0.2, 0.8])
+    assert alone.accuracy == pytest.approx(0.75)
+    low, high = alone.interval()
+    assert low < 0.4
+    assert high > 0.95
 
 
-@pytest.mark.parametrize("n_folds", [1, 0, -3, 2.5, "5", True])
-def test_bad_folds(n_folds):
-    clf = ManifoldKNNClassifier(graph_neighbors=2).fit(np.arange(6.0)[:, None], [0, 1] + [-1] * 4)
-    with pytest.raises(ValueError, match="n_folds"):
-        hidden_votes(clf, n_folds=n_folds)
+def test_the_interval_holds_the_accuracy_and_shrinks_with_labels():
+    widths = []
+    for times in (1, 4, 40):
+        hidden = made(
+            [0] * 5 * times + [1] * 5 * times,
+            ([0] * 4 + [1]) * times + ([1] * 3 + [0] * 2) * times,
+            [0.5, 0.5],
+        )
+        low, high = hidden.interval()
+        assert 0 <= low < hidden.accuracy < high <= 1
+        widths.append(high - low)
+    assert widths[0] > widths[1] > widths[2]
+    low, high = made([0, 1], [0, 1], [0.5, 0.5]).interval()
+    assert low < 0.7  # two right labels say little
+    nothing = HiddenLabels(np.empty(0, int), np.empty(0, int), np.empty((0, 2)), np.ones(2) / 2, 0)
+    assert nothing.interval() == (0.0, 1.0)
+    assert np.isnan(nothing.accuracy)
+    assert nothing.reliability() == []
+
+
+def test_reliability_counts_tenths():
+    shares = np.array([[0.95, 0.05], [0.85, 0.15], [0.88, 0.12], [1.0, 0.0], [0.0, 0.0]])
+    hidden = HiddenLabels(np.arange(5), np.array([0, 0, 1, 0, 0]), shares, np.ones(2) / 2, 5)
+    assert hidden.found.tolist() == [0, 0, 0, 0, -1]
+    assert hidden.reliability() == [(0.0, 0.1, 1, 0), (0.8, 0.9, 2, 1), (0.9, 1.0, 2, 2)]
+
+
+def test_weights_of_hidden_rows_are_those_of_the_walk_from_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.full(60, -1)
+    y[:20] = np.arange(20) % 2
+    clf = ManifoldKNNClassifier(vote="neighbors", tol=1e-9).fit(X, y)
+    hidden = np.array([2, 7, 11])
+    found = hidden_weights(clf._recipe(), y, hidden, clf.alpha_, tol=1e-9, max_iter=1000)
+    again = refitted(clf, X, y, hidden)
+    assert np.isneginf(found[:, hidden]).all()
+    rest = np.setdiff1d(np.arange(20), hidden)
+    expected = again._walk.similarities.logarithms()[hidden]
+    np.testing.assert_allclose(found[:, rest], expected, atol=1e-5)
+
+
+def test_small_matters():
+    assert answered_shares(np.array([0, 0, 2, -1]), 3).tolist() == [2 / 3, 0.0, 1 / 3]
+    assert answered_shares(np.array([-1]), 2).tolist() == [0.0, 0.0]
+    assert [hidden_tolerance(tol) for tol in (1e-9, 1e-3, 0.1)] == [1e-8, 1e-2, 0.1]

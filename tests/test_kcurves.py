@@ -1,22 +1,21 @@
-"""Curves over k: rows, tables and lines."""
+"""Errors against k, on the synthetic sets and on small stand-ins for the real ones."""
 
-from experiment_kit import QUICK, blobs
-from manifoldknn.experiments.kcurves import (
-    COLUMNS,
-    claims,
-    curve_tables,
-    curves_over_k,
-    falling,
-    measured,
-)
+import pytest
+
+from experiment_kit import QUICK, blobs, check_tables, measured_rows
+from manifoldknn.experiments import kcurves
+from manifoldknn.experiments.averages import averages
+from manifoldknn.experiments.experiment import Plan
+from manifoldknn.experiments.kcurves import FIG8, FIG9, claims, falling, measured
 from manifoldknn.experiments.methods import DEFAULT, PUBLISHED, error_of
 from manifoldknn.experiments.problems import drawn
+from manifoldknn.experiments.published import DATA_SETS
 
 
 def test_k_is_labels_per_class_and_voters():
     problem = blobs(90, spread=2.5)
     rows = measured("set", problem, ("kNN", DEFAULT), (1, 4), 2, QUICK)
-    assert [tuple(row) for row in rows] == [COLUMNS] * 4
+    assert [tuple(row) for row in rows] == [FIG8.columns] * 4
     assert [(row["method"], row["k"]) for row in rows] == [
         ("kNN", 1),
         (DEFAULT, 1),
@@ -25,30 +24,6 @@ def test_k_is_labels_per_class_and_voters():
     ]
     y = drawn(problem.truth, 4, 2)
     assert rows[2]["error"] == error_of("kNN", problem, y, k=4, seed=2)
-
-
-def test_tables_and_lines_hold_means():
-    rows = [
-        {"data": "d", "method": m, "k": k, "run": run, "error": 10.0 * k + run}
-        for m in ("kNN", DEFAULT)
-        for k in (2, 1)
-        for run in range(2 if m == "kNN" else 3)
-    ]
-    (table,) = curve_tables(rows, "caption", QUICK)
-    assert table.header == ["data", "method", "k=1", "k=2", "runs"]
-    assert table.rows == [["d", "kNN", 10.5, 20.5, "2"], ["d", DEFAULT, 11.0, 21.0, "3"]]
-    assert curves_over_k(rows) == {
-        "d": {"kNN": ([1.0, 2.0], [10.5, 20.5]), DEFAULT: ([1.0, 2.0], [11.0, 21.0])}
-    }
-
-
-def test_what_was_not_measured_stays_empty():
-    rows = [
-        {"data": "d", "method": "a", "k": 1, "run": 0, "error": 1.0},
-        {"data": "d", "method": "b", "k": 2, "run": 0, "error": 2.0},
-    ]
-    (table,) = curve_tables(rows, "caption", QUICK)
-    assert table.rows == [["d", "a", 1.0, None, "1"], ["d", "b", None, 2.0, "1"]]
 
 
 def rows_of(errors, k=3, data="d"):
@@ -80,3 +55,61 @@ def test_claims_compare_over_common_runs():
 def test_falling_errors_from_the_smallest_to_the_largest_k():
     rows = rows_of({"kNN": [8, 6]}, k=1) + rows_of({"kNN": [4, 3]}, k=5) + rows_of({"gkNN": [1]})
     assert falling(rows, ("kNN", "gkNN", "wkNN")) == {"kNN": (7.0, 3.5)}
+
+
+def test_cells_cover_three_sets_and_ten_runs():
+    cells = FIG8.cells(Plan())
+    assert len(cells) == len(set(cells)) == 30
+    assert len(FIG8.cells(QUICK)) == 6
+
+
+def test_one_run_of_a_set_twice():
+    cell = FIG8.cells(QUICK)[0]
+    rows = measured_rows(FIG8, [cell])
+    assert rows == measured_rows(FIG8, [cell])
+    assert {row["k"] for row in rows} == {1, 3, 5, 10}
+    assert {row["method"] for row in rows} == {"kNN", "wkNN", "gkNN", PUBLISHED, DEFAULT}
+
+
+def test_ours_is_below_plain_neighbours_with_ten_labels():
+    rows = measured_rows(FIG8, FIG8.cells(QUICK))
+    check_tables(FIG8.tables(rows, QUICK))
+    found = averages(rows, ["data", "method", "k"])
+    for (data, method, k), average in found.items():
+        if k == 10 and method in (DEFAULT, PUBLISHED):
+            assert average.mean < found[data, "kNN", k].mean
+    pytest.importorskip("matplotlib")
+    assert len(FIG8.draw(rows, QUICK).axes) == 3
+
+
+@pytest.fixture
+def stand_ins(monkeypatch):
+    sets = {name: blobs(90, seed=i) for i, name in enumerate(DATA_SETS)}
+    monkeypatch.setattr(kcurves, "real", lambda name: sets[name])
+
+
+def test_all_k_and_runs_are_planned():
+    cells = FIG9.cells(Plan())
+    assert len(cells) == len(set(cells))
+    full = [cell.key for cell in cells if cell.key[1] == PUBLISHED]
+    assert sum(key[0] == "usps" for key in full) == 2 * 10
+    assert sum(key[0] == "banknote" for key in full) == 10 * 10
+    others = [cell.key for cell in cells if cell.key[1] != PUBLISHED]
+    assert len(others) == 6 * 10
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_quick_rows_tables_and_figure():
+    cells = [cell for cell in FIG9.cells(QUICK) if cell.key[0] in ("usps", "banknote")]
+    rows = measured_rows(FIG9, cells)
+    assert rows == measured_rows(FIG9, cells)
+    of = {(row["data"], row["method"]) for row in rows}
+    assert ("usps", DEFAULT) in of
+    assert ("banknote", PUBLISHED) in of
+    assert ("usps", PUBLISHED) not in of
+    tables = FIG9.tables(rows, QUICK)
+    check_tables(tables)
+    assert len(tables[0].rows) == 4 + 5
+    pytest.importorskip("matplotlib")
+    figure = FIG9.draw(rows, QUICK)
+    assert [ax.get_title() for ax in figure.axes] == ["usps", "banknote"]

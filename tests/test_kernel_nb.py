@@ -88,8 +88,9 @@ def test_chunks_change_nothing(monkeypatch):
 def test_priors():
     X, y = [[0.0], [0.2], [0.4], [1.0]], [0, 0, 0, 1]
     np.testing.assert_allclose(np.exp(KernelNaiveBayes().fit(X, y).class_log_prior_), [0.75, 0.25])
-    equal = KernelNaiveBayes(class_prior=None).fit(X, y)
-    np.testing.assert_allclose(np.exp(equal.class_log_prior_), [0.5, 0.5])
+    for prior in (None, "equal"):
+        equal = KernelNaiveBayes(class_prior=prior).fit(X, y)
+        np.testing.assert_allclose(np.exp(equal.class_log_prior_), [0.5, 0.5])
     given_ = KernelNaiveBayes(class_prior=[1, 3]).fit(X, y)
     np.testing.assert_allclose(np.exp(given_.class_log_prior_), [0.25, 0.75])
 
@@ -100,7 +101,7 @@ def test_priors():
         ({"bandwidth": 0}, "bandwidth=0 must be a positive, finite number or 'shared' or 'normal'"),
         ({"bandwidth": "wide"}, "bandwidth='wide' must be"),
         ({"bandwidth_scale": -1}, "bandwidth_scale=-1 must be a positive"),
-        ({"class_prior": [1, 2, 3]}, "class_prior must hold one number for each of the 2"),
+        ({"class_prior": [1, 2, 3]}, r"class_prior=\[1, 2, 3\] must be .* each of the 2 classes"),
     ],
 )
 def test_bad_parameters(options, message):

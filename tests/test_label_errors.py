@@ -3,15 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from manifoldknn import ManifoldKNNClassifier, find_label_errors, tired_random_walk
-from manifoldknn.graph import build_graph, candidate_count
+import oracles
+from manifoldknn import ManifoldKNNClassifier, find_label_errors
+from manifoldknn.hidden import fold_numbers
 from manifoldknn.label_errors import unlinked_shares
-from manifoldknn.neighbors import ExactIndex
-from strategies import problems
+from strategies import problems, recipe_of
 
 GRAPHS = ("pruned", "union", "full")
 
@@ -57,37 +57,43 @@ def test_order_and_names(spoiled):
 
 @pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
 @settings(max_examples=60, deadline=None)
-@given(problems(max_samples=40, ties=False, min_classes=2), st.sampled_from(GRAPHS))
-def test_shares_as_the_dense_walk_without_links_gives_them(problem, graph):
+@given(
+    problems(max_samples=40, ties=False, min_classes=2),
+    st.sampled_from(GRAPHS),
+    st.sampled_from(["classes", "neighbors"]),
+)
+def test_shares_as_the_dense_walk_without_links_gives_them(problem, graph, vote):
+    """Whoever votes in the fit: densities of the others, on the graph without links of labels."""
     X, y = problem.X, problem.y
-    clf = ManifoldKNNClassifier(graph=graph, graph_neighbors=5, alpha=0.9).fit(X, y)
-    bare = build_graph(
-        X, ExactIndex(X).among_samples(candidate_count(graph, 5, len(X))), np.full(len(X), -1),
-        graph=graph, graph_neighbors=5, sigma=clf.sigma_, tree_depth=0, theta=0.1,
-        metric="euclidean",
-    )  # fmt: skip
-    walk = tired_random_walk(bare.to_matrix(), 0.9)
-    labeled = np.flatnonzero(y >= 0)
-    weights = ((walk + walk.T) / 2)[np.ix_(labeled, labeled)]
-    np.fill_diagonal(weights, 0.0)
-    expected = np.zeros((len(labeled), len(clf.classes_)))
-    for i, row in enumerate(weights):
-        for j in np.argsort(-row, kind="stable")[:20]:
-            expected[i, np.searchsorted(clf.classes_, y[labeled[j]])] += row[j]
-    total = expected.sum(axis=1)
-    clear = total > 1e-9  # below, the dense inverse has no digits left
-    expected[clear] /= total[clear, None]
-    np.testing.assert_allclose(unlinked_shares(clf)[clear], expected[clear], atol=1e-3)
+    parameters = {"graph": graph, "graph_neighbors": 5, "alpha": 0.9, "tol": 1e-9}
+    clf = ManifoldKNNClassifier(vote=vote, **parameters).fit(X, y)
+    bare = recipe_of(X, graph, sigma=clf.sigma_).constrained(np.full(len(X), -1))
+    W = bare.to_matrix()
+    K = oracles.walk_matrix((W if graph == "full" else W.toarray()).tolist(), 0.9)
+    rows = np.flatnonzero(y >= 0)
+    groups = fold_numbers(y[rows], min(20, len(rows)), 0)
+    f = np.zeros((len(rows), y.max() + 1))
+    for group in np.unique(groups):
+        visible = y.copy()
+        visible[rows[groups == group]] = -1
+        if (visible >= 0).any():
+            densities = oracles.class_densities(K, visible, y.max() + 1)
+            f[groups == group] = densities[rows[groups == group]]
+    second, first = np.sort(f, axis=1)[:, -2:].T
+    assume(((second == 0) | (second > 1e-6 * first)).all())  # accuracy is relative to the largest
+    sharpness = oracles.usual_sharpness(f, np.full(len(f), -1))
+    expected = oracles.probabilities(f, np.full(f.shape[1], 1 / f.shape[1]), sharpness)
+    np.testing.assert_allclose(unlinked_shares(clf), expected, atol=1e-3)
 
 
 def test_its_own_label_plays_no_part(spoiled):
-    """Whatever a row itself is called, the others say the same of it."""
+    """Whatever a row itself is called, others say much the same; only the groups differ."""
     clf, _, _, y = spoiled
     row = int(np.flatnonzero(y >= 0)[0])
     changed = y.copy()
     changed[row] = (y[row] + 1) % 10
     again = ManifoldKNNClassifier().fit(clf._index.X, changed)
-    np.testing.assert_array_equal(unlinked_shares(clf)[0], unlinked_shares(again)[0])
+    np.testing.assert_allclose(unlinked_shares(clf)[0], unlinked_shares(again)[0], atol=0.03)
 
 
 def test_nothing_to_find():

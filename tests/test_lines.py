@@ -4,8 +4,9 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from manifoldknn.experiments.lines import STYLES, panels
-from manifoldknn.experiments.methods import BEYOND, DEFAULT, OF_THE_PAPER, PUBLISHED
+from manifoldknn.experiments.averages import Average
+from manifoldknn.experiments.lines import STYLES, grouped_bars, new_figure, panels
+from manifoldknn.experiments.methods import BEYOND, DEFAULT, NEIGHBORS, OF_THE_PAPER, PUBLISHED
 
 CURVES = {
     "a": {"kNN": ([1, 2], [30.0, 20.0]), DEFAULT: ([1, 2], [3.0, 2.0])},
@@ -34,7 +35,17 @@ def test_unused_panels_are_hidden_and_scales_logarithmic():
 
 
 def test_every_method_looks_different():
-    names = [*OF_THE_PAPER, PUBLISHED, DEFAULT, *BEYOND]
+    names = [*OF_THE_PAPER, PUBLISHED, DEFAULT, NEIGHBORS, *BEYOND]
     looks = {(STYLES[n]["color"], STYLES[n]["marker"]) for n in names}
     assert len(looks) == len(names)
     assert len({STYLES[n]["color"] for n in names}) == len(names)
+
+
+def test_bars_stand_side_by_side_where_there_is_something():
+    _, axes = new_figure(3, 2, 1, 1)
+    bars = {DEFAULT: [Average(1.0, 0.1, 3), None], "theirs": [Average(2.0, None, 1)] * 2}
+    named = grouped_bars(axes[0, 0], ["b3", "r3"], bars)
+    assert list(named) == [DEFAULT, "theirs"]
+    assert [bar.get_height() for bar in named[DEFAULT]] == [1.0]
+    lefts = sorted(bar.get_x() for of_name in named.values() for bar in of_name)
+    assert lefts[0] < lefts[1] < 0.5 < lefts[2]

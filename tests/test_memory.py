@@ -60,6 +60,7 @@ def peak_of_a_fit(*case):
         (6000, 5000, 20, "float64", "sparse", {}),
         (6000, 5000, 20, "float32", "sparse", {"metric": "cosine"}),
         (12_000, 20, 6000, "float32", "dense", {}),
+        (12_000, 20, 500, "float32", "dense", {"vote": "neighbors"}),
         (15_000, 200, 20, "float32", "dense", {"graph": "union"}),
         (2000, 20, 20, "float64", "dense", {"graph": "full"}),
         pytest.param(8000, 1200, 20, "float32", "dense", {}, marks=pytest.mark.slow),
@@ -96,16 +97,18 @@ def test_searches_and_metrics_take_what_they_copy():
 
 
 def test_growth():
-    """Linear in rows; the full graph is quadratic; labels stop to matter beyond a block,
-    and beyond one row in a hundred."""
+    """Linear in rows; the full graph is quadratic; labels matter where each has a column."""
     small, large = (estimate_memory(n, 100, 50) - memory._BASE for n in (10**6, 10**7))
     assert large == pytest.approx(10 * small)
     dense = estimate_memory(20_000, 10, 50, graph="full")
     assert dense > 4 * 8 * 20_000**2
-    few, many = (estimate_memory(10**6, 10, labels, n_jobs=1) for labels in (1000, 2000))
-    assert few == many
-    many, half = (estimate_memory(10**6, 10, labels, n_jobs=1) for labels in (10_000, 500_000))
-    assert few < many == half < 2 * few
+    few, half = (estimate_memory(10**6, 10, labels, n_jobs=1) for labels in (2, 500_000))
+    assert few == half
+    more = estimate_memory(10**6, 10, 2, n_classes=50, n_jobs=1)
+    assert few + 48 * 10**6 * 20 < more < few + 48 * 10**6 * 200
+    paper = [estimate_memory(10**6, 10, labels, vote="neighbors") for labels in (1000, 2000)]
+    assert paper[1] - paper[0] == pytest.approx(1000 * 10**6 * memory._PER_WEIGHT)
+    assert paper[0] > 10**6 * 1000 * 8 + few  # a weight for every row and label
 
 
 def blobs(n=200):

@@ -16,8 +16,10 @@ from manifoldknn.experiments.methods import (
     GEODESIC_LINKS,
     GUIDED_SVM,
     NEAREST,
+    NEIGHBORS,
     OF_THE_PAPER,
     PUBLISHED,
+    SPREADING,
     available,
     error_of,
 )
@@ -31,12 +33,13 @@ def answers(method, problem, y, k=3, seed=0):
 
 
 def test_every_name_has_a_function():
-    assert set(methods._ANSWERS) == {*OF_THE_PAPER, GUIDED_SVM, PUBLISHED, DEFAULT, *BEYOND}
+    ours = {PUBLISHED, DEFAULT, NEIGHBORS}
+    assert set(methods._ANSWERS) == {*OF_THE_PAPER, GUIDED_SVM, *ours, *BEYOND}
     assert set(NEAREST) < set(OF_THE_PAPER)
 
 
 @pytest.mark.parametrize(
-    "method", [*OF_THE_PAPER, GUIDED_SVM, PUBLISHED, DEFAULT, "LabelSpreading"]
+    "method", [*OF_THE_PAPER, GUIDED_SVM, PUBLISHED, DEFAULT, NEIGHBORS, *SPREADING]
 )
 @pytest.mark.parametrize("per_class", [1, 3])
 def test_methods_answer_everything_and_repeat_themselves(method, per_class):
@@ -125,27 +128,30 @@ def test_as_published_is_the_full_graph_and_a_dense_inverse():
         assert found[row] == np.argmax(votes)
 
 
-def test_default_is_the_default():
-    problem = blobs(80)
+def test_default_is_the_default_and_the_papers_vote_has_k_voters():
+    problem = blobs(80, spread=3.0)
     y = drawn(problem.truth, 3, 1)
     expected = ManifoldKNNClassifier().fit(problem.X, y).transduction_
     np.testing.assert_array_equal(answers(DEFAULT, problem, y, k=1), expected)
+    for k in (1, 4):
+        expected = ManifoldKNNClassifier(k, vote="neighbors").fit(problem.X, y).transduction_
+        np.testing.assert_array_equal(answers(NEIGHBORS, problem, y, k=k), expected)
 
 
-def test_spreading_is_that_of_scikit_learn():
+@pytest.mark.parametrize(("name", "settings"), SPREADING.items())
+def test_spreading_is_that_of_scikit_learn(name, settings):
     problem = synthetic("knot", 1)
     y = drawn(problem.truth, 3, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain = LabelSpreading(kernel="knn", max_iter=200, tol=0.0).fit(problem.X, y)
-    np.testing.assert_array_equal(
-        answers("LabelSpreading", problem, y)[y < 0], plain.transduction_[y < 0]
-    )
+        plain = LabelSpreading(kernel="knn", **settings).fit(problem.X, y)
+    found = answers(name, problem, y)
+    np.testing.assert_array_equal(found[y < 0], plain.transduction_[y < 0])
 
 
 def test_poisson_where_it_is_installed(monkeypatch):
     monkeypatch.setattr(methods, "find_spec", lambda _: None)
-    assert available() == ("LabelSpreading",)
+    assert available() == tuple(SPREADING)
     monkeypatch.setattr(methods, "find_spec", lambda name: name)
     assert available() == BEYOND
     pytest.importorskip("graphlearning")

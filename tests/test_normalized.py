@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,11 +27,11 @@ def test_boundary_is_the_product_with_the_final_rows(problem, seed):
     np.testing.assert_allclose(np.exp(found), S[np.ix_(~final, final)] @ x[final], atol=1e-12)
 
 
-def test_restriction_to_all_rows_is_made_once():
+@pytest.mark.parametrize("graph", ["pruned", "full"])
+def test_restriction_to_all_rows_is_made_once(graph):
     rng = np.random.default_rng(0)
-
     problem = Problem(rng.normal(size=(30, 2)), np.r_[0, 1, np.full(28, -1)])
-    normalized = NormalizedGraph(built_graph(problem, "pruned"))
+    normalized = NormalizedGraph(built_graph(problem, graph))
     everything = np.arange(30)
     in_parts = normalized.parts(everything)[0]
     assert normalized.restrict(in_parts) is normalized.restrict(in_parts)

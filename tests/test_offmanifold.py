@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.nearest import NearestLabeled
 from manifoldknn.offmanifold import (
     OwnResiduals,
     checked_rows,
     oddities,
-    relative_weight_error,
+    relative_error,
     usual_limit,
 )
 from manifoldknn.reconstruct import Reconstruction
+from manifoldknn.similarities import Similarities
 
 
 def test_oddities_follow_their_formula():
@@ -110,23 +110,17 @@ def test_what_is_remembered_is_not_written_down():
 
 
 def test_error_of_weights_by_hand():
-    """Voters in different orders, scales far apart, one voter that a side does not keep."""
-    truth = NearestLabeled(
-        np.array([[1.0, 0.5], [1.0, 0.25]]), np.array([[0, 2], [1, 0]]), np.log([4.0, 1e-3])
-    )
-    rebuilt = NearestLabeled(
-        np.array([[1.0, 0.5], [1.0, 0.25]]), np.array([[2, 0], [1, 2]]), np.log([2.0, 2e-3])
-    )
-    T = np.array([[4.0, 0.0, 2.0], [0.25e-3, 1e-3, 0.0]])
-    R = np.array([[1.0, 0.0, 2.0], [0.0, 2e-3, 0.5e-3]])
+    T = np.array([[4.0, 1e-9, 2.0], [0.25e-3, 1e-3, 1e-20]])
+    R = np.array([[1.0, 1e-4, 2.0], [1e-9, 2e-3, 0.5e-3]])
+    truth, rebuilt = (Similarities.from_logarithms(np.log(side)) for side in (T, R))
     expected = 100 * ((T - R) ** 2).sum() / (T**2).sum()
-    assert relative_weight_error(truth, rebuilt, 3) == pytest.approx(expected)
+    assert relative_error(truth, rebuilt) == pytest.approx(expected)
 
 
 def test_error_of_weights_beyond_floats():
     """Weights of 1e-500 have an error like any other."""
-    near = NearestLabeled(np.ones((1, 1)), np.zeros((1, 1), int), np.array([-1200.0]))
-    twice = NearestLabeled(np.ones((1, 1)), np.zeros((1, 1), int), np.array([-1200.0 + np.log(2)]))
-    assert relative_weight_error(near, twice, 1) == pytest.approx(100.0)
-    nobody = NearestLabeled(np.zeros((1, 1)), np.zeros((1, 1), int), np.array([-np.inf]))
-    assert relative_weight_error(nobody, nobody, 1) == 0.0
+    near = Similarities.from_logarithms(np.array([[-1200.0]]))
+    twice = Similarities.from_logarithms(np.array([[-1200.0 + np.log(2)]]))
+    assert relative_error(near, twice) == pytest.approx(100.0)
+    nobody = Similarities.from_logarithms(np.array([[-np.inf]]))
+    assert relative_error(nobody, nobody) == 0.0

@@ -1,6 +1,7 @@
 """Learning from a stream: against a new fit on everything, and in the hands of its users."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.exceptions import OneClassWarning, UnreachedError
 from manifoldknn.inverted import InvertedIndex
 from manifoldknn.online import refresh_is_due
+from strategies import forced
 
 GRAPHS = ("pruned", "union", "full")
 
@@ -43,6 +45,7 @@ def assert_same_model(clf, other, rtol=1e-12):
     np.testing.assert_array_equal(clf.transduction_, other.transduction_)
     np.testing.assert_array_equal(clf.labeled_indices_, other.labeled_indices_)
     np.testing.assert_allclose(clf.label_distributions_, other.label_distributions_, atol=1e-12)
+    np.testing.assert_allclose(clf.sharpness_ or 0.0, other.sharpness_ or 0.0, rtol=1e-9)
     for mine, theirs in zip(clf.kneighbors(), other.kneighbors()):
         np.testing.assert_allclose(mine, theirs, rtol=rtol)
     assert clf.sigma_ == other.sigma_
@@ -51,21 +54,21 @@ def assert_same_model(clf, other, rtol=1e-12):
 # Refreshed, it is a new fit.
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4).map(lambda s: [30, *s]),
     graph=st.sampled_from(GRAPHS),
-    k=st.sampled_from([1, 5, 1000]),
+    vote=st.sampled_from(["classes", "neighbors"]),
     d=st.sampled_from([2, 12]),
     form=st.sampled_from([np.asarray, sparse.csr_array, np.float32]),
 )
-def test_refreshed_equals_a_new_fit(sizes, graph, k, d, form):
+def test_refreshed_equals_a_new_fit(sizes, graph, vote, d, form):
     X, y, _ = clouds(n=200, d=d)
     X = form(X)
-    clf = in_chunks(
-        ManifoldKNNClassifier(k, graph=graph), X, y, sizes, refresh=False
-    ).refresh()  # fmt: skip
-    assert_same_model(clf, ManifoldKNNClassifier(k, graph=graph).fit(X, y))
+    make = partial(ManifoldKNNClassifier, vote=vote, graph=graph)
+    assert_same_model(
+        in_chunks(make(), X, y, sizes, refresh=False).refresh(), make().fit(X, y), rtol=0.0
+    )
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -132,10 +135,10 @@ def test_exact_turns_approximate_where_a_new_fit_would():
 # Rows without labels.
 
 
-@pytest.mark.parametrize("k", [2, 1000])
-def test_unlabelled_rows_get_what_predict_says_and_join(k):
+@pytest.mark.parametrize("vote", ["classes", "neighbors"])
+def test_unlabelled_rows_get_what_predict_says_and_join(vote):
     X, y, _ = clouds(n=160)
-    clf = ManifoldKNNClassifier(k).fit(X[:100], y[:100])
+    clf = ManifoldKNNClassifier(vote=vote).fit(X[:100], y[:100])
     for start in range(100, 160, 15):
         part = slice(start, start + 15)
         answers, shares = clf.predict(X[part]), clf.predict_proba(X[part])
@@ -464,11 +467,67 @@ def test_another_search_is_opened_on_refresh():
     assert isinstance(clf._index.first, InvertedIndex)
 
 
-def test_the_error_of_weights_does_not_depend_on_how_many_vote():
-    X, y, _ = clouds(n=200)
-    few = ManifoldKNNClassifier(n_neighbors=1).fit(X, y)
-    everyone = ManifoldKNNClassifier(n_neighbors=1000).fit(X, y)
-    assert everyone._walk.by_class
-    np.testing.assert_allclose(
-        few.reconstruction_error().weights, everyone.reconstruction_error().weights, rtol=1e-2
+# Where the walk starts from what is known, and with links.
+
+
+def assert_same_bits(clf, other):
+    for name in ("classes_", "transduction_", "label_distributions_", "class_prior_"):
+        np.testing.assert_array_equal(getattr(clf, name), getattr(other, name))
+    assert (clf.alpha_, clf.sharpness_) == (other.alpha_, other.sharpness_)
+    mine, theirs = clf._walk.similarities, other._walk.similarities
+    np.testing.assert_array_equal(mine.logs, theirs.logs)
+    np.testing.assert_array_equal(mine.log_scale, theirs.log_scale)
+    np.testing.assert_array_equal(clf.hidden_labels_.shares, other.hidden_labels_.shares)
+
+
+@pytest.mark.parametrize("way", ["factorise", "iterate", "levels", "dense"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_warm_start_is_a_new_fit_to_the_tolerance_and_refreshed_to_the_last_bit(way, linked):
+    X, y, truth = clouds(n=300)
+    links = {"must_link": [[50, 53], [53, 200]], "cannot_link": [[50, 51], [200, 101]]}
+    links = links if linked else {}
+    tol = 1e-5
+    make = partial(ManifoldKNNClassifier, graph="full" if way == "dense" else "pruned", tol=tol)
+    with forced(way):
+        clf = make().fit(X[:280], y[:280], **links)
+        began = clf.n_iter_
+        clf.set_labels([100, 101], truth[[100, 101]])
+        if way in ("iterate", "levels"):
+            assert clf.n_iter_ < began
+        y[[100, 101]] = truth[[100, 101]]
+        for step in range(2):
+            if step:
+                clf.partial_fit(X[280:], truth[280:])
+                y[280:] = truth[280:]
+            new = make().fit(X[: 280 + 20 * step], y[: 280 + 20 * step], **links)
+            np.testing.assert_allclose(
+                clf._walk.similarities.logarithms(), new._walk.similarities.logarithms(), atol=tol
+            )
+            assert clf.sharpness_ == pytest.approx(new.sharpness_, rel=1e-3)
+        assert_same_bits(clf.refresh(), new)
+    assert linked == bool(clf._links)
+
+
+def test_links_hold_until_the_next_fit():
+    X, y, _ = clouds()
+    clf = ManifoldKNNClassifier().fit(X, y, cannot_link=[[50, 51]])
+    with pytest.raises(ValueError, match="cannot_link cuts rows 50 and 51 apart, but both are"):
+        clf.set_labels([50, 51], [1, 1])
+    clf.partial_fit(X[:5] + 0.1, refresh=False).refresh()
+    assert clf._links.cannot.tolist() == [[50, 51]]
+    assert not clf.fit(X, y)._links
+    clf.set_labels([50, 51], [1, 1])
+
+
+def test_another_vote_takes_effect_with_the_next_walk():
+    X, y, _ = clouds()
+    clf = ManifoldKNNClassifier().fit(X, y)
+    assert_same_model(
+        clf.set_params(vote="neighbors").refresh(),
+        ManifoldKNNClassifier(vote="neighbors").fit(X, y),
+    )
+    assert clf.sharpness_ is None
+    assert_same_model(
+        clf.set_params(vote="classes").set_labels([70], [1]).set_labels([70], [-1]),
+        ManifoldKNNClassifier().fit(X, y),
     )

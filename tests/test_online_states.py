@@ -85,7 +85,8 @@ class Life(RuleBasedStateMachine):
         metric=st.sampled_from(["euclidean", "manhattan"]),
         n_neighbors=st.sampled_from([1, 3, 50]),
         on_unreached=st.sampled_from(["nearest", "abstain"]),
-        class_prior=st.sampled_from([None, "labeled"]),
+        class_prior=st.sampled_from(["equal", "labeled"]),
+        vote=st.sampled_from(["classes", "neighbors"]),
         stream=st.booleans(),
         data=st.data(),
     )
@@ -211,9 +212,11 @@ class Life(RuleBasedStateMachine):
         assert (clf.label_distributions_ >= 0).all()
         assert set(clf.transduction_) <= {-1, *clf.classes_}
         np.testing.assert_array_equal(clf._index.X, self.X)
-        nearest = clf._walk.nearest
-        assert len(nearest.weights) == len(nearest.voters) == len(nearest.log_scale) == n
-        assert ((nearest.weights >= 0) & (nearest.weights <= 1)).all()
+        known = clf._walk.similarities
+        columns = clf.classes_ if clf.vote == "classes" else labeled
+        assert known.logs.shape == (n, len(columns))
+        assert known.log_scale.shape == (n,)
+        assert (known.logs.max(axis=1) == np.where(known.unreached, -np.inf, 0.0)).all()
 
     def compare_with_a_new_fit(self):
         new = ManifoldKNNClassifier(**self.clf.get_params()).fit(self.X, self.y)
@@ -223,6 +226,7 @@ class Life(RuleBasedStateMachine):
         np.testing.assert_allclose(
             self.clf.label_distributions_, new.label_distributions_, atol=1e-12
         )
+        np.testing.assert_allclose(self.clf.sharpness_ or 0.0, new.sharpness_ or 0.0, rtol=1e-9)
         for mine, theirs in zip(self.clf.kneighbors(), new.kneighbors()):
             np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
@@ -235,7 +239,7 @@ TestLife = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKN
     Life.TestCase
 )
 TestLife.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=15,
     deadline=None,
     suppress_health_check=list(HealthCheck),

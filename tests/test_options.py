@@ -1,24 +1,68 @@
 """Every parameter that a user would touch is an option of the same name."""
 
 import inspect as python_inspect
+import re
 
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.options import as_options, build_parser
-from manifoldknn.session import PARAMETERS
+from manifoldknn.options import PARAMETERS, as_options, build_parser
 
 COMMANDS = ("classify", "suggest", "check", "inspect")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_defaults_are_those_of_the_classifier(command):
+def test_defaults_are_left_to_the_classifier(command):
     options = build_parser().parse_args([command, "a.csv", "--label", "y"])
-    signature = python_inspect.signature(ManifoldKNNClassifier).parameters
-    for name in PARAMETERS:
-        assert getattr(options, name) == signature[name].default
-    left = set(signature) - set(PARAMETERS)
+    assert all(getattr(options, name) is None for name in PARAMETERS)
+    assert options.as_published is False
+    left = set(python_inspect.signature(ManifoldKNNClassifier).parameters) - set(PARAMETERS)
     assert left == {"unlabeled", "verbose"}  # options of their own: --unlabeled, --quiet
+
+
+def test_the_help_names_the_defaults_of_the_classifier(capsys):
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["classify", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for name, parameter in python_inspect.signature(ManifoldKNNClassifier).parameters.items():
+        if name not in PARAMETERS:
+            continue
+        told = re.search(
+            rf" --{name.replace('_', '-')}[ ,][^\[]*\[([^\]:]*)", text.split("are not given")[1]
+        )
+        expected = {"n_jobs": "all cores", "random_state": "fixed"}.get(name, parameter.default)
+        assert told[1] in (str(expected), "1e-3" if name == "tol" else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("equal", "equal"),
+        ("labeled", "labeled"),
+        ("0.7,0.3", [0.7, 0.3]),
+        ("cat=0.7,a=b=0.3", {"cat": 0.7, "a=b": 0.3}),
+    ],
+)
+def test_priors(text, expected):
+    line = ["classify", "a", "--label", "y", "--class-prior", text]
+    assert build_parser().parse_args(line).class_prior == expected
+
+
+@pytest.mark.parametrize("text", ["none", "", "cat=0.7,0.3", "cat=much", "cat=0.7,cat=0.3"])
+def test_bad_priors(text, capsys):
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["classify", "a", "--label", "y", "--class-prior", text])
+    assert f"{text!r} must be equal, labeled, or shares" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["sigma", "alpha", "sharpness"])
+def test_numbers_or_auto(name, capsys):
+    line = ["classify", "a", "--label", "y", f"--{name}"]
+    assert getattr(build_parser().parse_args([*line, "auto"]), name) == "auto"
+    assert getattr(build_parser().parse_args([*line, "0.5"]), name) == 0.5
+    with pytest.raises(SystemExit):
+        build_parser().parse_args([*line, "much"])
+    assert "'much' must be a number or auto" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [name for name in PARAMETERS if "_" in name])
@@ -58,6 +102,10 @@ def test_advice_in_words_of_the_command_line():
 def test_every_parameter_is_known_to_the_translation():
     for name in set(PARAMETERS) - {"neighbors"}:  # an ordinary word, which no advice sets
         assert as_options(f"{name}='x'") == f"--{name.replace('_', '-')} x"
+
+
+def test_links_are_options_too():
+    assert as_options("must_link ties, cannot_link cuts") == "--must-link ties, --cannot-link cuts"
 
 
 def test_rows_are_counted_from_one():

@@ -45,6 +45,17 @@ def test_neither_input_nor_model_is_an_output(folder, force):
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("kind", ["must_link", "cannot_link"])
+def test_links_are_not_written_over(folder, kind):
+    (folder / "links.csv").write_text("1,2\n")
+    given = options(force=True)
+    check_targets(given, {"--save": "links.csv"})
+    setattr(given, kind, "links.csv")
+    with pytest.raises(TableError, match=f"is what --{kind.replace('_', '-')} names"):
+        check_targets(given, {"--save": "links.csv"})
+
+
+@pytest.mark.usefixtures("folder")
 def test_only_the_table_goes_to_standard_output():
     check_targets(options(), {"--out": "-"})
     for option in ("--report", "--save"):

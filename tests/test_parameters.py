@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.parameters import check_class_prior, check_graph_parameters, check_parameters
+from manifoldknn.parameters import check_graph_parameters, check_parameters
 
 WHOLE = "must be a whole number, at least {}"
 SHARE = "must be a number strictly between 0 and 1, such as {}"
@@ -19,6 +19,11 @@ REFUSED = {
         [0, 0.0, -1.0, np.nan, np.inf, "median", None, True, [1.0]],
         "must be a positive, finite number or 'auto'",
     ),
+    "sharpness": (
+        [0, -1.0, np.nan, np.inf, "x", None, True],
+        "must be a positive, finite number or 'auto'",
+    ),
+    "vote": (["x", "Classes", None, 1], "must be one of 'classes', 'neighbors'"),
     "theta": ([-0.1, 1, np.nan, "0.1", None], "must be at least 0 and below 1, such as 0.1"),
     "verbose": ([-1, 0.5, None], "must be a whole number, at least 0"),
 }
@@ -29,7 +34,9 @@ ACCEPTED = {
     "tree_depth": [0, 5, np.int64(2)],
     "graph": ["pruned", "union", "full"],
     "on_unreached": ["nearest", "abstain", "raise"],
-    "alpha": [1e-9, 0.5, np.float32(0.9), 1 - 1e-9],
+    "vote": ["classes", "neighbors"],
+    "sharpness": ["auto", 1, 1e-9, np.float32(2.5), 1e9],
+    "alpha": ["auto", 1e-9, 0.5, np.float32(0.9), 1 - 1e-9],
     "tol": [1e-12, 0.5, np.float64(1e-3)],
     "sigma": ["auto", 1, 1e-9, np.float32(2.5)],
     "theta": [0, 0.0, 0.999],
@@ -74,50 +81,3 @@ def test_graph_parameters_alone(name):
         changed[GRAPH_NAMES.index(name)] = value
         with pytest.raises(ValueError, match=f"{name}="):
             check_graph_parameters(*changed)
-
-
-CODES = np.array([0, -1, 1, 1, -1, 2, 1])
-CLASSES = np.array(["a", "b", "c"])
-
-
-@pytest.mark.parametrize(
-    ("prior", "expected"),
-    [
-        ("labeled", [0.2, 0.6, 0.2]),
-        ([1, 2, 5], [0.125, 0.25, 0.625]),
-        ((0.2, 0.3, 0.5), [0.2, 0.3, 0.5]),
-        (np.array([3, 3, 3], dtype=np.int8), [1 / 3, 1 / 3, 1 / 3]),
-    ],
-)
-def test_class_prior_becomes_shares(prior, expected):
-    np.testing.assert_allclose(check_class_prior(prior, CODES, CLASSES), expected, rtol=1e-15)
-
-
-def test_no_class_prior():
-    assert check_class_prior(None, CODES, CLASSES) is None
-
-
-@pytest.mark.parametrize(
-    ("prior", "message"),
-    [
-        ("uniform", "class_prior='uniform' must be None, 'labeled' or one number per class"),
-        ([0.5, 0.5], "one number for each of the 3 classes"),
-        ([0.25] * 4, "one number for each of the 3 classes"),
-        ([[1, 1, 1]], "one number for each of the 3 classes"),
-        (0.5, "one number for each of the 3 classes"),
-        (["a", "b", "c"], "one number for each of the 3 classes"),
-        ({"a": 1, "b": 1, "c": 1}, "one number for each of the 3 classes"),
-        ([1, 2, 0], "must hold positive, finite numbers"),
-        ([1, 2, -3], "must hold positive, finite numbers"),
-        ([1, 2, np.nan], "must hold positive, finite numbers"),
-        ([1, 2, np.inf], "must hold positive, finite numbers"),
-    ],
-)
-def test_wrong_class_priors(prior, message):
-    with pytest.raises(ValueError, match=message):
-        check_class_prior(prior, CODES, CLASSES)
-
-
-def test_a_wrong_class_prior_is_told_the_classes_in_order():
-    with pytest.raises(ValueError, match="classes a, b, c, in this order"):
-        check_class_prior([1, 2], CODES, CLASSES)

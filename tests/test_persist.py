@@ -1,6 +1,7 @@
 """A classifier that comes back from a file is the one that went in."""
 
 import os
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -14,13 +15,15 @@ from sklearn.neighbors import NearestNeighbors
 
 from manifoldknn import ManifoldKNNClassifier, persist
 from manifoldknn.archive import read_archive, write_archive
+from manifoldknn.hidden import HiddenLabels
 from manifoldknn.inverted import InvertedIndex
 from manifoldknn.persist import ModelFileError
 from manifoldknn.plain import to_plain
 
 FITTED = (
     "classes_", "transduction_", "label_distributions_", "labeled_indices_", "sigma_",
-    "unreached_", "n_iter_", "n_features_in_",
+    "unreached_", "n_iter_", "n_features_in_", "alpha_", "sharpness_", "class_prior_",
+    "calibrated_", "n_walked_",
 )  # fmt: skip
 
 
@@ -43,6 +46,14 @@ def assert_same(clf, again, Q):
         a, b = getattr(clf, name), getattr(again, name)
         np.testing.assert_array_equal(a, b)
         assert np.asarray(a).dtype == np.asarray(b).dtype
+    assert (clf.hidden_labels_ is None) == (again.hidden_labels_ is None)
+    if clf.hidden_labels_ is not None:
+        for field in fields(HiddenLabels):
+            a, b = (getattr(model.hidden_labels_, field.name) for model in (clf, again))
+            np.testing.assert_array_equal(a, b)
+        assert clf.hidden_labels_.interval() == again.hidden_labels_.interval()
+    np.testing.assert_array_equal(clf._links.must, again._links.must)
+    np.testing.assert_array_equal(clf._links.cannot, again._links.cannot)
     np.testing.assert_array_equal(clf.predict_proba(Q), again.predict_proba(Q))
     np.testing.assert_array_equal(clf.predict(Q), again.predict(Q))
     for a, b in zip(clf.kneighbors(Q), again.kneighbors(Q)):
@@ -57,6 +68,8 @@ def assert_same(clf, again, Q):
         {}, {"graph": "union", "graph_neighbors": 4}, {"graph": "full"}, {"n_neighbors": 50},
         {"sigma": 0.2, "alpha": 0.9, "tree_depth": 0, "random_state": 7}, {"metric": "cosine"},
         {"class_prior": "labeled"}, {"class_prior": [0.3, 0.7]}, {"metric": "manhattan"},
+        {"vote": "neighbors"}, {"vote": "neighbors", "graph": "full", "class_prior": [0.3, 0.7]},
+        {"sharpness": 0.5},
         {"n_jobs": 1, "verbose": 0, "sigma": np.float32(0.3), "n_neighbors": np.int64(3)},
     ],
     ids=str,
@@ -84,6 +97,33 @@ def test_labels_of_every_kind(moons, tmp_path, names):
     X, y = moons
     clf = ManifoldKNNClassifier().fit(X, names[y])
     assert_same(clf, there_and_back(clf, tmp_path), X[:9] + 0.01)
+
+
+@pytest.mark.parametrize("graph", ["pruned", "full"])
+def test_links_are_kept_and_hold(moons, tmp_path, graph):
+    X, y = moons
+    clf = ManifoldKNNClassifier(graph=graph)
+    clf.fit(X, y, must_link=[[20, 30], [30, 40]], cannot_link=[[20, 50], [7, 60]])
+    again = there_and_back(clf, tmp_path)
+    assert_same(clf, again, X[:20] + 0.01)
+    clf.partial_fit(X[:10] + 0.02, refresh=False)
+    again = there_and_back(clf, tmp_path)
+    assert_same(clf, again, X[:20] + 0.01)
+    assert_same(clf.refresh(), again.refresh(), X[:20] + 0.01)
+    with pytest.raises(ValueError, match="cannot_link"):
+        again.set_labels([20, 50], [1, 1])
+
+
+def test_links_that_contradict_are_refused(moons, tmp_path):
+    X, y = moons
+    path = tmp_path / "a.mknn"
+    persist.save(ManifoldKNNClassifier().fit(X, y, must_link=[[20, 30]]), path)
+    for pair in ([20, 20], [20, 120], [-1, 5], np.flatnonzero(y >= 0)[[0, -1]]):
+        arrays, data = contents(path)
+        arrays["links_must"][0] = pair
+        altered(tmp_path / "b.mknn", arrays, data)
+        with pytest.raises(ModelFileError, match="do not fit together"):
+            persist.load(tmp_path / "b.mknn")
 
 
 def test_islands_and_abstention(tmp_path):
@@ -172,18 +212,18 @@ def test_too_large(moons, tmp_path):
 
 
 def contents(path):
-    return read_archive(path, kind="manifoldknn model", version=1)
+    return read_archive(path, kind="manifoldknn model", version=persist._VERSION)
 
 
 def altered(path, arrays, data):
-    write_archive(path, arrays, data, kind="manifoldknn model", version=1)
+    write_archive(path, arrays, data, kind="manifoldknn model", version=persist._VERSION)
 
 
 def test_indices_that_compiled_code_would_trust(moons, tmp_path):
     """Valid checksums, hostile numbers: refused before any compiled code sees them."""
     path = tmp_path / "a.mknn"
     persist.save(ManifoldKNNClassifier().fit(*moons), path)
-    for name in ("graph_indices", "graph_indptr", "voters", "voter_classes", "codes", "answers"):
+    for name in ("lists_indices", "edges_low", "edges_high", "hidden_rows", "codes", "answers"):
         for value in (2**30, -2):
             arrays, data = contents(path)
             arrays[name].flat[1] = value
@@ -212,14 +252,15 @@ def test_parameters_are_exactly_those_of_the_classifier(moons, tmp_path, name, v
         persist.load(path)
 
 
-@pytest.mark.parametrize("sigma", [0.0, -1.0, np.inf, np.nan, "auto", None, True])
-def test_sigma_is_a_width(moons, tmp_path, sigma):
+@pytest.mark.parametrize("name", ["sigma", "sharpness", "alpha"])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan, "auto", None, True])
+def test_numbers_that_must_be_positive(moons, tmp_path, name, value):
     path = tmp_path / "a.mknn"
     persist.save(ManifoldKNNClassifier().fit(*moons), path)
     arrays, data = contents(path)
-    data["sigma"] = to_plain(sigma)
+    data[name] = to_plain(value)
     altered(path, arrays, data)
-    with pytest.raises(ModelFileError, match="its sigma cannot be"):
+    with pytest.raises(ModelFileError, match=f"its {name} cannot be"):
         persist.load(path)
 
 
@@ -230,7 +271,8 @@ def test_any_altered_part_gives_one_kind_of_error(tmp_path_factory, data):
     """With checksums made good again, still a classifier or ModelFileError, and nothing else."""
     path = tmp_path_factory.mktemp("fuzz") / "a.mknn"
     X = np.arange(24.0).reshape(12, 2) % 7
-    clf = ManifoldKNNClassifier(graph_neighbors=3).fit(X, [0, 1] + [-1] * 10)
+    y, vote = [0, 1, 0, 1] + [-1] * 8, data.draw(st.sampled_from(["classes", "neighbors"]))
+    clf = ManifoldKNNClassifier(vote=vote, graph_neighbors=3).fit(X, y, must_link=[[5, 6]])
     persist.save(clf, path)
     arrays, plain = contents(path)
     strange = st.sampled_from(
@@ -243,7 +285,8 @@ def test_any_altered_part_gives_one_kind_of_error(tmp_path_factory, data):
             values = st.sampled_from([-1, 1, 99, 2**31 - 1, np.nan, -np.inf, 1e300])
             with np.errstate(invalid="ignore", over="ignore"):
                 value = np.array(data.draw(values)).astype(flat.dtype)
-            flat[data.draw(st.integers(0, flat.size - 1))] = value
+            if flat.size:
+                flat[data.draw(st.integers(0, flat.size - 1))] = value
         case "shape":
             name = data.draw(st.sampled_from(sorted(arrays)))
             arrays[name] = arrays[name][: data.draw(st.integers(0, 3))]

@@ -16,7 +16,7 @@ from manifoldknn.archive import read_archive, write_archive
 from manifoldknn.cli import main
 
 FLOWERS = Path(__file__).parent.parent / "examples" / "flowers.csv"
-FORM = {"kind": "manifoldknn model", "version": 1}
+FORM = {"kind": "manifoldknn model", "version": 2}
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,21 @@ def test_odd_rows_are_counted(folder, capsys, tmp_path):
     code, out, _ = predict(capsys, folder / "m.mknn", tmp_path / "a.csv", "--force")
     assert "values outside the range that the model was fitted on: 'height' 1" in out
     assert f"odd rows    {data['off_manifold']} of 8 with off_manifold above 1" in out
+
+
+def test_what_a_confidence_is(folder, capsys, tmp_path):
+    """A model remembers whether hidden labels have set its sharpness."""
+    made = ["classify", str(folder / "f.csv"), "--label", "species", "--quiet", "--sharpness", "2"]
+    model = tmp_path / "given.mknn"
+    assert main([*made, "--out", str(tmp_path / "o.csv"), "--save", str(model)]) == 0
+    for path, calibrated in ((folder / "m.mknn", True), (model, False)):
+        out = ["--out", tmp_path / f"{calibrated}.csv"]
+        _, said, _ = predict(capsys, path, folder / "f.csv", *out, "--json")
+        data = json.loads(said)
+        assert data["calibrated"] is calibrated
+        assert data["confidence_is"].startswith("a probability" if calibrated else "a guess")
+        _, said, _ = predict(capsys, path, folder / "f.csv", *out, "--force")
+        assert f"on average; it is {data['confidence_is']}\n" in said
 
 
 def test_warnings_are_notes(folder, capsys, tmp_path, monkeypatch):

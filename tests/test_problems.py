@@ -26,17 +26,35 @@ def test_a_class_with_too_few_rows_is_refused():
         drawn(np.array([0, 0, 1]), 2, seed=0)
 
 
-def test_other_labels_answer_as_a_new_fit_does():
-    problem = blobs()
-    for per_class, seed in ((2, 0), (5, 1), (1, 2), (2, 0)):
-        y = drawn(problem.truth, per_class, seed)
-        fresh = ManifoldKNNClassifier(n_jobs=1).fit(problem.X, y).transduction_
-        np.testing.assert_array_equal(problem.by_default(y), fresh)
+@pytest.mark.parametrize("protocol", ["b1", "b3", "b10", "r3", "r10"])
+def test_draws_are_those_of_the_design(protocol):
+    truth = np.random.default_rng(1).choice(4, 300, p=[0.4, 0.3, 0.2, 0.1])
+    rng, m = np.random.default_rng(5), int(protocol[1:])
+    rows = [np.flatnonzero(truth == c) for c in range(4)]
+    if protocol[0] == "b":
+        chosen = np.concatenate([rng.choice(of_class, m, replace=False) for of_class in rows])
+    else:
+        one = np.array([rng.choice(of_class) for of_class in rows])
+        others = np.setdiff1d(np.arange(300), one)
+        chosen = np.concatenate([one, rng.choice(others, (m - 1) * 4, replace=False)])
+    y = drawn(truth, protocol, 5)
+    assert set(np.flatnonzero(y >= 0)) == set(chosen)
+    assert len(chosen) == 4 * m
+    assert (y[chosen] == truth[chosen]).all()
+
+
+def test_neighbours_found_before_change_no_answer():
+    problem = blobs(spread=3.0)
+    for vote in ("classes", "neighbors"):
+        y = drawn(problem.truth, "r3", 2)
+        fresh = ManifoldKNNClassifier(vote=vote).fit(problem.X, y)
+        found = problem.fitted(ManifoldKNNClassifier(vote=vote), y)
+        np.testing.assert_array_equal(found.label_distributions_, fresh.label_distributions_)
 
 
 def test_neighbours_and_spacing():
     problem = blobs(60)
-    search = NearestNeighbors(n_neighbors=21, algorithm="brute").fit(problem.X)
+    search = NearestNeighbors(n_neighbors=31, algorithm="brute").fit(problem.X)
     distances, indices = search.kneighbors(problem.X)
     np.testing.assert_array_equal(problem.near.indices, indices[:, 1:])
     np.testing.assert_allclose(problem.spacing, np.median(distances[:, 7]))
@@ -47,13 +65,15 @@ def test_few_samples_have_few_neighbours():
     problem = Problem(np.arange(5.0)[:, None] ** 2, np.array([0, 0, 1, 1, 1]))
     assert problem.near.indices.shape == (5, 4)
     np.testing.assert_allclose(problem.spacing, np.median(problem.near.distances[:, 3]))
-    assert problem.spreading_graph.shape == (5, 5)
+    assert problem.spreading_graph(7).shape == (5, 5)
 
 
-def test_the_spreading_graph_is_that_of_scikit_learn():
+@pytest.mark.parametrize("n_neighbors", [7, 10])
+def test_the_spreading_graph_is_that_of_scikit_learn(n_neighbors):
     problem = blobs(60)
-    expected = kneighbors_graph(problem.X, 7, mode="connectivity", include_self=True)
-    np.testing.assert_array_equal(problem.spreading_graph.toarray(), expected.toarray())
+    expected = kneighbors_graph(problem.X, n_neighbors, mode="connectivity", include_self=True)
+    found = problem.spreading_graph(n_neighbors)
+    np.testing.assert_array_equal(found.toarray(), expected.toarray())
 
 
 def test_synthetic_sets_are_made_once():

@@ -153,7 +153,7 @@ def test_one_long_walk_tells_iterations_and_residual(monkeypatch, caplog):
     y[:6] = np.arange(6) % 2
     monkeypatch.setattr(progress, "_BETWEEN_LINES", 0.0)
     with caplog.at_level(logging.INFO, logger="manifoldknn"):
-        clf = ManifoldKNNClassifier().fit(X, y)
+        clf = ManifoldKNNClassifier(vote="neighbors").fit(X, y)
     pattern = r"walking over \d+ rows from 6 sources: (\d+) iterations, residual (.+)"
     told = [re.fullmatch(pattern, m) for m in caplog.messages if m.startswith("walking")]
     assert clf.n_iter_ > 1

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
+import oracles
 from manifoldknn import ManifoldKNNClassifier, constrained_graph
 from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.offmanifold import checked_rows
@@ -114,7 +115,7 @@ def test_rows_that_came_later_count_as_neighbours():
 
 
 def test_error_of_samples_and_weights_of_the_model():
-    clf, X, y = fitted(n_neighbors=4, tol=1e-9)
+    clf, X, y = fitted(n_neighbors=4, vote="neighbors", tol=1e-9)
     made = [literal(x, X, K, without=i) for i, x in enumerate(X)]
     error = clf.reconstruction_error()
     np.testing.assert_allclose(error.residuals, [r for *_, r, _ in made], atol=1e-6)
@@ -126,6 +127,12 @@ def test_error_of_samples_and_weights_of_the_model():
     T = ((P + P.T) / 2)[:, y >= 0]
     R = np.array([z @ T[near] for near, z, *_ in made])
     assert error.weights == pytest.approx(100 * ((T - R) ** 2).sum() / (T**2).sum(), rel=1e-3)
+    # Where classes vote, of densities.
+    clf, *_ = fitted(tol=1e-9)
+    T = oracles.class_densities(oracles.walk_matrix(W, clf.alpha_), y, y.max() + 1)
+    R = np.array([z @ T[near] for near, z, *_ in made])
+    expected = 100 * ((T - R) ** 2).sum() / (T**2).sum()
+    assert clf.reconstruction_error().weights == pytest.approx(expected, rel=1e-3)
 
 
 def test_error_for_new_rows_needs_their_true_weights():
@@ -134,12 +141,13 @@ def test_error_for_new_rows_needs_their_true_weights():
     new = np.arange(3, 150, 10)
     new = new[y[new] < 0]
     old = np.setdiff1d(np.arange(150), new)
-    clf = ManifoldKNNClassifier(n_neighbors=4, graph_neighbors=K, tol=1e-9).fit(X[old], y[old])
+    how = {"n_neighbors": 4, "vote": "neighbors", "graph_neighbors": K, "tol": 1e-9}
+    clf = ManifoldKNNClassifier(**how).fit(X[old], y[old])
     before = clf.transduction_
     error = clf.reconstruction_error(X[new])
     assert clf.transduction_ is before
     both = np.concatenate([old, new])
-    whole = ManifoldKNNClassifier(n_neighbors=4, graph_neighbors=K, tol=1e-9).fit(X[both], y[both])
+    whole = ManifoldKNNClassifier(**how).fit(X[both], y[both])
     (T, rows), (R, others) = whole.kneighbors(), clf.kneighbors(X[new])
     T, rows = T[len(old) :], rows[len(old) :]
     T = np.take_along_axis(T, np.argsort(rows, axis=1), axis=1)

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 from sklearn.datasets import load_digits
 
+import oracles
 from manifoldknn import ManifoldKNNClassifier, constrained_graph
 
 FOLDER = os.environ.get("MANIFOLDKNN_DATA")
@@ -84,30 +85,25 @@ def mean_error(name, seeds):
     return np.mean(errors)
 
 
-def exact_labels(X, y, sigma, *, alpha=0.99, k=5):
-    """Labels from a sparse direct solution of I - αS, which no tolerance enters.
+def exact_labels(X, y, sigma):
+    """Labels from a sparse direct solution of D - αW, which no tolerance enters.
 
     Elimination without pivoting only adds terms of one sign off the diagonal, so small
     entries keep their digits.
     """
     W = constrained_graph(X, y, sigma=sigma)
-    root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
-    S = sparse.diags_array(1 / root) @ W @ sparse.diags_array(1 / root)
-    A = sparse.csc_array(sparse.eye_array(len(y)) - alpha * S)
+    degrees = np.asarray(W.sum(axis=1)).ravel()
+    alpha = oracles.alpha(np.sum(y >= 0), len(y))
     factors = splu(
-        A, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        sparse.csc_array(sparse.diags_array(degrees) - alpha * W),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
     )
-    labeled = np.flatnonzero(y >= 0)
-    unit = np.zeros((len(y), len(labeled)))
-    unit[labeled, np.arange(len(labeled))] = 1.0
-    inverse = factors.solve(unit)
-    ratio = root[:, None] / root[None, labeled]
-    weights = inverse * (ratio + 1 / ratio) / 2
-    voters = np.argsort(-weights, axis=1, kind="stable")[:, :k]
-    scores = np.zeros((len(y), y.max() + 1))
-    for place in voters.T:
-        np.add.at(scores, (np.arange(len(y)), y[labeled[place]]), weights[np.arange(len(y)), place])
-    return np.where(y >= 0, y, scores.argmax(axis=1))
+    sums = factors.solve(np.ones(len(y)))
+    of_class = (y[:, None] == np.arange(y.max() + 1)) / sums[:, None]
+    densities = factors.solve(of_class / (of_class > 0).sum(axis=0))
+    return np.where(y >= 0, y, densities.argmax(axis=1))
 
 
 def differing(name, seed):

@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 
 import manifoldknn.reduction as reduction_module
 from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.reduction import reduced_graph
-from manifoldknn.walk import log_class_weights, log_label_weights
+from manifoldknn.peeling import Columns
+from manifoldknn.reduction import reduced_graph, solve_columns
+from manifoldknn.walk import log_label_weights
 from strategies import Problem, built_graph, problems
 
 
@@ -17,26 +18,27 @@ from strategies import Problem, built_graph, problems
     sigma=st.sampled_from([0.05, 0.7]),
 )
 def test_both_ways_give_the_same_weights(problem, graph, densest, sigma):
-    """With and without elimination, for samples and for class sums, must-links included."""
+    """With and without elimination, from samples, and from rows that are eliminated themselves."""
     normalized = NormalizedGraph(built_graph(problem, graph, sigma=sigma))
     labeled = np.flatnonzero(problem.y >= 0)
-    codes = problem.y[labeled]
     before = reduction_module._DENSEST
     reduction_module._DENSEST = densest
     try:
         reduced = reduced_graph(normalized, labeled, 0.99)
+        looked_at = reduced_graph(normalized, np.arange(0, len(problem.y), 3), 0.99)
     finally:
         reduction_module._DENSEST = before
     accuracy = {"tol": 1e-9, "max_iter": 3000}
-    arguments = labeled, codes, int(codes.max()) + 1, 0.99
+    everyone, some = np.arange(len(problem.y)), np.arange(0, len(problem.y), 3)
+    from_all = Columns(everyone, everyone % 2, np.sin(everyone), np.zeros((1, 2)))
     for plain, short in (
         (
             log_label_weights(normalized, labeled, 0.99, **accuracy),
             log_label_weights(reduced, labeled, 0.99, **accuracy),
         ),
         (
-            log_class_weights(normalized, *arguments, **accuracy),
-            log_class_weights(reduced, *arguments, **accuracy),
+            solve_columns(normalized, from_all, alpha=0.99, rows=some, **accuracy),
+            solve_columns(looked_at, from_all, alpha=0.99, rows=some, **accuracy),
         ),
     ):
         assert short.converged == plain.converged

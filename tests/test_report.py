@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import time
+from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -80,7 +81,9 @@ def test_self_contained_and_well_formed(page):
 def test_readable_without_scripts(page):
     text = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.S)
     for word in ("600", "alpine", "Rows to label next", "Labels to look at again", "components",
-                 "n_neighbors", "scikit-learn", "found again"):  # fmt: skip
+                 "n_neighbors", "scikit-learn", "9 of 9 labels were found again: expect",
+                 "Confidence is a probability, calibrated on labels", "sharpness",
+                 "Point at a dot to see the row and who voted for it."):  # fmt: skip
         assert word in text
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
     assert len(pictures) == 2
@@ -101,6 +104,82 @@ def test_data_for_the_script(page):
     assert data["ids"] == [row["id"] for row in rows]
     voters = np.frombuffer(base64.b64decode(data["voters"]), "<i4").reshape(600, -1)
     assert {rows[v]["species"] for v in voters.ravel()} == {"alpine", "marsh", "meadow"}
+
+
+def reliability(text):
+    """The diagram's section, and its bars as (left, right, height) in shares."""
+    section = re.search(r"<h2>Is the confidence right\?</h2>(.*?)</div>", text, re.S)[1]
+    drawn = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="([\d.]+)"', section)
+    bars = [(float(x) - 10, float(x) - 8 + float(width), float(h)) for x, width, h in drawn]
+    return section, [(a / 440, b / 440, h / 170) for a, b, h in bars]
+
+
+def test_reliability(tmp_path):
+    """Classes that overlap: what the diagram shows is what the numbers say."""
+    rng = np.random.default_rng(0)
+    code = np.arange(400) % 2
+    X = rng.normal(size=(400, 2)) + 1.2 * code[:, None]
+    np.savez(tmp_path / "a.npz", X=X, y=np.where(np.arange(400) < 80, code, -1))
+    arguments = ["classify", str(tmp_path / "a.npz"), "--label", "y", "--quiet", "--json",
+                 "--force", "--report", str(tmp_path / "r.html")]  # fmt: skip
+    said = io.StringIO()
+    with redirect_stdout(said):
+        assert main(arguments) == 0
+    tenths = json.loads(said.getvalue())["validation"]["reliability"]
+    section, bars = reliability((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert sum(tenth["answers"] for tenth in tenths) == 80
+    assert len(tenths) >= 3
+    for tenth, bar in zip(tenths, bars, strict=True):
+        share = tenth["right"] / tenth["answers"]
+        np.testing.assert_allclose(bar, (tenth["from"], tenth["to"], share), atol=2e-3)
+        words = f"Of {tenth['answers']} labels answered with {100 * tenth['from']:.0f} to "
+        assert words in section
+        assert f'text-anchor="middle">{tenth["answers"]}</text>' in section
+    assert "take this as a hint" not in section
+
+
+def test_few_hidden_labels_are_told(page):
+    section, bars = reliability(page.read_text(encoding="utf-8"))
+    assert "Only 9 labels could be hidden: take this as a hint." in section
+    assert bars
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "confidence", "diagram"),
+    [
+        (1, [], "a guess, not calibrated: no class has two", "Unknown: no class has two labels"),
+        (3, ["--sharpness", "2"], "a guess, not calibrated: the sharpness was given", "<svg"),
+        (3, ["--vote", "neighbors"], "the share of the vote, which is no probability", "<svg"),
+        (3, ["--no-validate"], "a probability, calibrated", "Not estimated (--no-validate)"),
+    ],
+)
+def test_how_far_confidence_can_be_trusted(tmp_path, labels, options, confidence, diagram):
+    code = np.arange(60) % 2
+    X = np.random.default_rng(0).normal(size=(60, 2)) + 4 * code[:, None]
+    np.savez(tmp_path / "a.npz", X=X, y=np.where(np.arange(60) < 2 * labels, code, -1))
+    page = tmp_path / "r.html"
+    line = ["classify", str(tmp_path / "a.npz"), "--label", "y", "--quiet", "--report", str(page)]
+    assert main([*line, *options]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert f"<p>Confidence is {confidence}" in text
+    assert diagram in reliability(text)[0]
+    checker = _Checker()
+    checker.feed(text)
+    assert checker.open == []
+
+
+@pytest.mark.parametrize("vote", ["classes", "neighbors"])
+def test_voters_are_left_out_where_finding_them_is_dear(tmp_path, monkeypatch, vote):
+    monkeypatch.setattr("manifoldknn.report._MOST_DECISIONS", 600 * 9 - 1)
+    page = tmp_path / "r.html"
+    code = main(["classify", str(FLOWERS), "--label", "species", "--quiet", "--vote", vote,
+                 "--out", str(tmp_path / "o.csv"), "--report", str(page)])  # fmt: skip
+    assert code == 0
+    text = page.read_text(encoding="utf-8")
+    known = vote == "neighbors"
+    assert ("and who voted for it" in text) == known
+    data = json.loads(re.search(r'id="rows">(.*?)</script>', text, re.S)[1])
+    assert data["n_voters"] == (5 if known else 0)
 
 
 @needs_browser

@@ -17,8 +17,8 @@ import pytest
 import cheap_experiment as cheap
 from manifoldknn.cli import main
 from manifoldknn.datasets import PAPER_SETS
-from manifoldknn.experiments.catalogue import MODULES
-from manifoldknn.experiments.lock import only_run
+from manifoldknn.experiments.catalogue import PLACES
+from manifoldknn.experiments.store import only_run
 
 ILLUSTRATIONS = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7"]
 
@@ -26,7 +26,7 @@ ILLUSTRATIONS = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7"]
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(MODULES, "cheap", cheap.MODULE)
+    monkeypatch.setitem(PLACES, "cheap", cheap.PLACE)
     return tmp_path
 
 
@@ -53,7 +53,7 @@ def started(*arguments, **environment):
         "import signal, sys; from manifoldknn.experiments import catalogue\n"
         # A shell that runs the tests in the background has it ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"catalogue.MODULES['cheap'] = {cheap.MODULE!r}\n"
+        f"catalogue.PLACES['cheap'] = {cheap.PLACE!r}\n"
         "from manifoldknn.command import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", script, "reproduce", *arguments]

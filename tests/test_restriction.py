@@ -1,8 +1,11 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manifoldknn import aggregates, restriction
 from manifoldknn.normalized import NormalizedGraph
 from strategies import Problem, built_graph, problems
 
@@ -74,3 +77,30 @@ def test_factorisations_are_right_to_rounding(problem, graph, seed):
         found = np.exp(normalized.restrict(rows).log_solution(rhs.copy(), 0.9))
         expected = np.linalg.solve(A[np.ix_(rows, rows)], rhs)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    problem=problems(max_samples=60, min_classes=2),
+    alpha=st.sampled_from([0.5, 0.99, 0.9997]),
+    n_jobs=st.sampled_from([1, 2]),
+)
+def test_levels_and_threads_lead_to_the_same_solution(problem, alpha, n_jobs):
+    """Corrections and bounds with the preconditioner, must-links and all."""
+    graph = built_graph(problem, "pruned")
+    A = dense_a(graph, alpha)
+    normalized = NormalizedGraph(graph)
+    with mock.patch.object(aggregates, "_COARSEST", 3):
+        normalized.levels = aggregates.aggregates(normalized.log_s)
+    normalized.n_jobs = n_jobs
+    with mock.patch.object(restriction, "_ENTRIES_PER_THREAD", 1):
+        rows, parts, _ = normalized.parts(np.arange(len(A)))
+        matrix = normalized.restrict(rows)
+        rhs = np.random.default_rng(0).random((len(A), 3))
+        x, _, converged = matrix.correction(rhs, alpha=alpha, tol=1e-4, max_iter=500)
+        residual = matrix.residual(rhs, x, alpha)
+        bound = np.exp(matrix.log_error(residual, parts, alpha))
+    A = A[np.ix_(rows, rows)]
+    assert converged
+    np.testing.assert_allclose(residual, rhs - A @ x, atol=1e-9 * np.abs(x).max())
+    assert (np.abs(x - np.linalg.solve(A, rhs)) <= bound * (1 + 1e-6) + 1e-9).all()

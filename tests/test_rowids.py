@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier, find_label_errors, inspect, suggest
-from manifoldknn.hidden import hidden_votes
+from manifoldknn.hidden import hidden_labels
 from manifoldknn.rowids import check_all_walked, fitted_row_ids, row_ids
 
 X = np.arange(8.0)[:, None]
@@ -46,7 +46,7 @@ def test_rows_that_the_graph_does_not_have_yet_are_told():
     clf = ManifoldKNNClassifier().fit(X[:50], [0, 1] + [-1] * 48)
     check_all_walked(clf)
     clf.partial_fit(X[50:], refresh=False)
-    for function in (suggest, find_label_errors, inspect, hidden_votes):
+    for function in (suggest, find_label_errors, inspect, hidden_labels):
         with pytest.raises(ValueError, match=r"10 rows came .* call refresh\(\) first"):
             function(clf)
     clf.refresh()

@@ -18,7 +18,7 @@ def run(folder, jobs=2, plan=None):
     store = Store.open(folder, plan or Plan(), ["cheap"], resume=True)
     store.begin()
     progress, out = Progress(), io.StringIO()
-    measure_cells({cheap.MODULE: cheap.EXPERIMENT}, store, jobs=jobs, progress=progress, out=out)
+    measure_cells({cheap.PLACE: cheap.EXPERIMENT}, store, jobs=jobs, progress=progress, out=out)
     return store, progress, out.getvalue()
 
 

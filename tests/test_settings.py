@@ -21,4 +21,9 @@ def test_what_is_fixed_is_read_from_the_estimators():
     network = methods.baseline("ANN", k=1).estimator
     assert network.solver in lines["ANN"][1]
     assert methods.baseline("wkNN", k=1).estimator.kernel in lines["wkNN"][1]
-    assert f"{methods.SPREADING_STEPS} steps" in lines["LabelSpreading"][1]
+    said = [lines[name][1] for name in methods.SPREADING]
+    assert said == [
+        "kernel knn with 7 neighbours, α = 0.2, at most 30 steps",
+        "kernel knn with 10 neighbours, α = 0.99, at most 10000 steps",
+        "kernel knn with 7 neighbours, α = 0.2, 200 steps",
+    ]

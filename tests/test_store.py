@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +13,15 @@ from hypothesis import strategies as st
 
 import cheap_experiment as cheap
 from manifoldknn.experiments.experiment import Cell, Plan
-from manifoldknn.experiments.store import Store, extras, plain_rows
+from manifoldknn.experiments.store import Store, extras, only_run, plain_rows
 
 EXPERIMENT = replace(cheap.EXPERIMENT, columns=["a", "b"])
 CELL = Cell("cheap", ("usps", "k/NN", 3, None, 0.1))
+HOLD = (
+    "import pathlib, sys, time; from manifoldknn.experiments.store import only_run\n"
+    "with only_run(pathlib.Path(sys.argv[1])):\n"
+    "    print('held', flush=True); time.sleep(600)\n"
+)
 ROWS = [{"a": "x", "b": 0.1 + 0.2}, {"a": None, "b": 3}]
 
 
@@ -177,3 +184,24 @@ def test_what_a_killed_run_was_writing_is_cleared_away(store):
     (early / ".run.json.xyz.part").write_text("")
     Store.open(early, Plan(), ["cheap"], resume=False).begin()
     assert [path.name for path in early.iterdir()] == ["run.json"]
+
+
+def test_others_are_kept_out_until_the_holder_is_gone(tmp_path, monkeypatch):
+    pytest.importorskip("fcntl")
+    monkeypatch.setenv("PYTHONPATH", ":".join(sys.path))
+    folder = tmp_path / "new" / "run"
+    with subprocess.Popen([sys.executable, "-c", HOLD, folder], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(ValueError, match="another run is working in"), only_run(folder):
+            pass
+        holder.kill()
+    with only_run(folder):
+        pass
+    assert list(folder.iterdir()) == []
+
+
+def test_the_lock_ends_with_the_block_even_after_an_error(tmp_path):
+    with pytest.raises(KeyError), only_run(tmp_path):
+        raise KeyError
+    with only_run(tmp_path):
+        pass

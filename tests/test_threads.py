@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info
 
 import manifoldknn.threads as threads_module
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.threads import in_threads, single_threaded_products
+from manifoldknn.threads import Crew, in_threads, single_threaded_products
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5, -1, None])
@@ -74,3 +74,16 @@ def test_predictions_do_not_depend_on_threads():
     answers = [ManifoldKNNClassifier(n_jobs=jobs).fit(X, y).predict_proba(Q) for jobs in (1, 2, 4)]
     np.testing.assert_array_equal(answers[0], answers[1])
     np.testing.assert_array_equal(answers[0], answers[2])
+
+
+def test_a_crew_works_at_once_batch_after_batch_and_passes_errors_on():
+    both = threading.Barrier(2, timeout=10)
+    with Crew(2) as crew:
+        assert len(crew) == 2
+        for _ in range(3):
+            crew.do(lambda _: both.wait(), [1, 2])  # alone, one would wait in vain
+        with pytest.raises(ZeroDivisionError):
+            crew.do(lambda x: 1 / x, [1, 0, 2])
+        done = []
+        crew.do(done.append, [3, 4])
+    assert sorted(done) == [3, 4]

@@ -10,8 +10,8 @@ from manifoldknn import constrained_graph, tired_random_walk, walk_weights
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.reduction import ReducedGraph
-from manifoldknn.walk import log_class_weights, prepared_graph
-from strategies import built_graph, problems
+from manifoldknn.walk import chosen_alpha, chosen_way, prepared_graph
+from strategies import problems
 
 GRAPHS = ("pruned", "union", "full")
 
@@ -57,22 +57,6 @@ def test_weights_equal_the_plain_inverse(problem, graph, alpha):
     visible = largest > 1e-8
     difference = np.abs(weights - expected)[visible] / largest[visible, None]
     assert difference.max() <= 1e-6
-
-
-@settings(max_examples=40, deadline=None)
-@given(problem=problems(max_samples=50, min_classes=2), graph=st.sampled_from(GRAPHS))
-def test_class_sums_equal_sums_over_samples(problem, graph):
-    built = built_graph(problem, graph)
-    labeled = np.flatnonzero(problem.y >= 0)
-    codes = problem.y[labeled]
-    n_classes = codes.max() + 1
-    sums = log_class_weights(
-        NormalizedGraph(built), labeled, codes, n_classes, 0.99, tol=1e-9, max_iter=1000
-    )
-    single = walk_weights(built.to_matrix(), labeled, 0.99, tol=1e-9)
-    expected = np.stack([single[:, codes == c].sum(axis=1) for c in range(n_classes)], axis=1)
-    largest = np.maximum(expected.max(axis=1, keepdims=True), 1e-300)
-    np.testing.assert_allclose(np.exp(sums.log_values) / largest, expected / largest, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +114,10 @@ def test_the_way_is_chosen_by_what_a_factor_would_cost():
         log_weights = sparse.csr_array(W)
         log_weights.data = np.log(log_weights.data)
         graph = ConstrainedGraph(log_weights, np.full(300, -1))
-        ready = prepared_graph(NormalizedGraph(graph), labeled, 0.9, n_columns=100)
-        assert type(ready) is kind
+        normalized = NormalizedGraph(graph)
+        way = chosen_way(normalized, 0.9, n_columns=100)
+        assert type(prepared_graph(normalized, labeled, 0.9, way)) is kind
+        assert way.levels == ()
         expected = oracles.walk_weights(W.toarray(), 0.9)[:, labeled]
         found = walk_weights(W, labeled, 0.9, tol=1e-6)
         assert (np.abs(found - expected) <= 1e-6 * expected.max(axis=1, keepdims=True)).all()
@@ -141,3 +127,34 @@ def test_the_way_is_chosen_by_what_a_factor_would_cost():
 def test_bad_tol(tol):
     with pytest.raises(ValueError, match="strictly between 0 and 1, such as 1e-3"):
         walk_weights(np.ones((2, 2)), [0], tol=tol)
+
+
+def test_long_walks_over_many_rows_have_levels(monkeypatch):
+    rng = np.random.default_rng(0)
+    log_weights = sparse.random_array((400, 400), density=0.1, rng=rng).tocsr()
+    graph = NormalizedGraph(ConstrainedGraph(log_weights + log_weights.T, np.full(400, -1)))
+    monkeypatch.setattr("manifoldknn.aggregates._COARSEST", 10)
+    assert chosen_way(graph, 0.999, n_columns=3).levels == ()
+    monkeypatch.setattr("manifoldknn.walk._MANY_ROWS", 300)
+    way = chosen_way(graph, 0.999, n_columns=3)
+    assert way.name == "iterate"
+    assert len(way.levels[0]) == 400
+    assert chosen_way(graph, 0.99, n_columns=3).levels == ()
+
+
+@pytest.mark.parametrize(
+    ("alpha", "vote", "n_labeled", "n", "expected"),
+    [
+        ("auto", "classes", 10, 1000, 0.997),
+        ("auto", "classes", 1, 10**6, 1 - 3e-4),
+        ("auto", "classes", 90, 100, 0.73),
+        ("auto", "classes", 100, 100, 0.7),
+        ("auto", "neighbors", 10, 1000, 0.99),
+        (0.4, "classes", 10, 1000, 0.4),
+        (0.4, "neighbors", 10, 1000, 0.4),
+    ],
+)
+def test_alpha(alpha, vote, n_labeled, n, expected):
+    assert chosen_alpha(alpha, vote, n_labeled, n) == pytest.approx(expected, abs=1e-12)
+    if (alpha, vote) == ("auto", "classes"):
+        assert expected == pytest.approx(oracles.alpha(n_labeled, n), abs=1e-12)

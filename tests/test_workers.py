@@ -14,7 +14,7 @@ from manifoldknn.experiments.experiment import Cell, Plan
 from manifoldknn.experiments.workers import Task, Workers
 
 CELLS = cheap.cells(Plan())
-TASKS = [Task(cheap.MODULE, cell, Plan()) for cell in CELLS]
+TASKS = [Task(cheap.PLACE, cell, Plan()) for cell in CELLS]
 
 
 def outcomes(tasks, n_workers=2, *, one_thread=True):
@@ -49,7 +49,7 @@ def test_failures_and_deaths_are_told_and_the_others_go_on(monkeypatch):
 
 
 def test_modules_that_cannot_be_imported_fail_by_name():
-    (outcome,) = outcomes([Task("no_such_experiment", Cell("x", ()), Plan())], 1)
+    (outcome,) = outcomes([Task("no_such_experiment:X", Cell("x", ()), Plan())], 1)
     assert outcome.rows is None
     assert "no_such_experiment" in outcome.error
 
@@ -72,7 +72,7 @@ def test_a_worker_outlives_neither_the_block_nor_its_parent(monkeypatch, tmp_pat
         "from manifoldknn.experiments.workers import Task, Workers\n"
         "cells = cheap.cells(Plan())\n"
         "with Workers(2, one_thread=True) as workers:\n"
-        "    for _ in workers.outcomes([Task(cheap.MODULE, c, Plan()) for c in cells * 10000]):\n"
+        "    for _ in workers.outcomes([Task(cheap.PLACE, c, Plan()) for c in cells * 10000]):\n"
         "        pass\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script])

@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 from manifoldknn.atomic import replaced_file
 
-__all__ = ["ModelFileError", "read_archive", "write_archive"]
-
 _MANIFEST = "manifest.json"
 _MOST_MANIFEST_BYTES = 1 << 26
 _MOST_HEADER_BYTES = 4096
@@ -51,20 +49,9 @@ def write_archive(
     version: int,
     force: bool = True,
 ) -> None:
-    """Write arrays and data, atomically.
+    """Write arrays of booleans and numbers, and data that JSON can hold, atomically.
 
-    Parameters
-    ----------
-    path : path
-        File to make or replace.
-    arrays : mapping of str to ndarray
-        Booleans and numbers only.
-    data : mapping
-        What JSON can hold.
-    kind, version : str, int
-        What the file is and the version of its form, told again when it is read.
-    force : bool, default=True
-        Whether an existing file may be replaced.
+    `kind` and `version` say what the file is and which form it has, and are checked on reading.
     """
     listed = {}
     contents: dict[str, NDArray[Any]] = {}
@@ -111,30 +98,10 @@ def _member(name: str) -> zipfile.ZipInfo:
 def read_archive(
     path: str | os.PathLike[str], *, kind: str, version: int, max_bytes: int | None = None
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Read what `write_archive` wrote, or raise.
+    """Return the arrays and the data that `write_archive` wrote, or raise.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    kind, version : str, int
-        What the file must be.
-    max_bytes : int, optional
-        Refuse files larger than this, before anything is read.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        The arrays.
-    data : dict
-        The data.
-
-    Raises
-    ------
-    ModelFileError
-        If anything in the file is not as it must be.
-    OSError
-        If the file cannot be opened.
+    ModelFileError if anything in the file is not as it must be, or if it is larger than
+    `max_bytes`, before anything is read; OSError if it cannot be opened.
     """
     size = Path(path).stat().st_size
     if max_bytes is not None and size > max_bytes:
@@ -240,9 +207,8 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, listed: Any) -> ND
 
 def _declared(listed: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     shape = listed["shape"]
-    if not isinstance(shape, list) or not 0 < len(shape) <= 2:
-        raise ModelFileError("its manifest states an impossible shape")
-    if any(type(length) is not int or length < 0 for length in shape):
+    shaped = isinstance(shape, list) and 0 < len(shape) <= 2
+    if not shaped or any(type(length) is not int or length < 0 for length in shape):
         raise ModelFileError("its manifest states an impossible shape")
     dtype = np.dtype(str(listed["dtype"]))
     if dtype.kind not in _KINDS or dtype.hasobject or dtype.names is not None:

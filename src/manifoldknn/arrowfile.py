@@ -11,9 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.tables import Column, Table, TableError, check_names
-
-__all__ = ["ArrowTable"]
+from manifoldknn.tables import Column, Table, TableError, check_names, number_text
 
 _CHUNK_ROWS = 8192
 _DAY = 86400e6  # microseconds
@@ -32,15 +30,7 @@ def _pyarrow() -> Any:
 
 
 class ArrowTable(Table):
-    """A Parquet file, or an Arrow IPC (Feather) file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    form : {"parquet", "arrow"}
-        Its format.
-    """
+    """A Parquet file, or an Arrow IPC (Feather) file."""
 
     def __init__(self, path: Path, form: str) -> None:
         pa = self._pa = _pyarrow()
@@ -72,22 +62,22 @@ class ArrowTable(Table):
                 "where labels or ids should be: write them as text"
             ) from None
 
+    def _type(self, column: Any) -> Any:
+        """Return the type of a column's values, or of a field's, in a dictionary or not."""
+        dtype = column.type
+        return dtype.value_type if self._pa.types.is_dictionary(dtype) else dtype
+
     def _texts(self, column: Any) -> list[str]:
-        types, dtype = self._pa.types, column.type
-        if types.is_dictionary(dtype):
-            dtype = dtype.value_type
         values = column.to_pylist()  # not every dictionary can be cast
-        if types.is_floating(dtype):
-            return ["" if v is None or v != v else _number_text(v) for v in values]
+        if self._pa.types.is_floating(self._type(column)):
+            return ["" if v is None else number_text(v) for v in values]
         if any(isinstance(v, bytes) for v in values):
             return ["" if v is None else v.decode("utf-8") for v in values]
         return ["" if v is None else str(v) for v in values]
 
     def kind(self, name: str) -> str:
         """Return "text", "number", "boolean", "date", or why a column cannot be used."""
-        types, dtype = self._pa.types, self._table.schema.field(name).type
-        if types.is_dictionary(dtype):
-            dtype = dtype.value_type
+        types, dtype = self._pa.types, self._type(self._table.schema.field(name))
         texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
         if any(is_one(dtype) for is_one in texts):
             return "text"  # a column of nothing but nulls reads as empty cells
@@ -120,9 +110,7 @@ class ArrowTable(Table):
 
     def column_type(self, name: str) -> str:
         """Return one of `COLUMN_TYPES`."""
-        types, dtype = self._pa.types, self._table.schema.field(name).type
-        if types.is_dictionary(dtype):
-            dtype = dtype.value_type
+        types, dtype = self._pa.types, self._type(self._table.schema.field(name))
         if types.is_decimal(dtype):
             return "decimal"
         if types.is_integer(dtype):
@@ -169,7 +157,3 @@ def _pandas_index(metadata: Mapping[bytes, bytes] | None, names: list[str]) -> l
         return [name for name in listed if isinstance(name, str) and name in names]
     except (KeyError, TypeError, ValueError):  # not from pandas, or in a way of its own
         return []
-
-
-def _number_text(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["check_ordinary", "replaced_file"]
-
 _USUAL_MODE = 0o666
 
 
@@ -18,27 +16,9 @@ _USUAL_MODE = 0o666
 def replaced_file(path: str | os.PathLike[str], *, force: bool = True) -> Iterator[IO[bytes]]:
     """Open a temporary file that takes the place of `path` once the block ends well.
 
-    Whatever goes wrong inside the block, an interruption included, leaves `path` as it
-    was and no temporary file behind.
-
-    Parameters
-    ----------
-    path : path
-        The file to be.
-    force : bool, default=True
-        Whether a file of that name may be replaced.
-
-    Yields
-    ------
-    binary file
-        Open for writing.
-
-    Raises
-    ------
-    FileExistsError
-        If `path` exists and `force` is false.
-    ValueError
-        If `path` exists and is no ordinary file: a device or a pipe is never replaced.
+    Whatever goes wrong inside the block, an interruption included, leaves `path` as it was and no
+    temporary file behind. FileExistsError if `path` exists and `force` is false; ValueError if it
+    is no ordinary file: a device or a pipe is never replaced.
 
     Examples
     --------
@@ -77,13 +57,7 @@ def replaced_file(path: str | os.PathLike[str], *, force: bool = True) -> Iterat
 
 
 def check_ordinary(path: Path) -> None:
-    """Raise ValueError if something that is no ordinary file has that name.
-
-    Parameters
-    ----------
-    path : Path
-        A file that is to be written, there already or not.
-    """
+    """Raise ValueError if something that is no ordinary file has that name."""
     if path.exists() and not path.is_file():
         raise ValueError(
             f"{path} is no ordinary file (a folder, device or pipe) and is never replaced: choose "

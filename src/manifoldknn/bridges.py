@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse import csgraph
 
-from manifoldknn.partsearch import PartSearch, search_of_parts
-from manifoldknn.spanning import Edges, in_spanning_forest
+from manifoldknn.partsearch import PartSearch, pair_distances, search_of_parts
+from manifoldknn.spanning import Edges, connected_parts, in_spanning_forest
 from manifoldknn.threads import single_threaded_products
 
 NEAREST_PARTS = 8
@@ -30,35 +28,15 @@ MOST_PARTS = 3000  # beyond, parts are so small that one row stands for all of t
 def short_joining_edges(
     X: Any, parts: NDArray[np.intp], *, metric: Any = "euclidean", n_jobs: int | None = None
 ) -> Edges:
-    """Return short edges that join separate parts into one.
+    """Return short edges that join the `parts` of X into one: ``low < high``, sorted, and lengths.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    parts : ndarray of shape (n_samples,)
-        Number of the part each sample belongs to, 0 … n_parts - 1.
-    metric : str or callable, default="euclidean"
-        Distance between two rows.
-    n_jobs : int, optional
-        Threads; all cores by default. The answer does not depend on it.
-
-    Returns
-    -------
-    low, high : ndarray of int
-        Joining edges, ``low < high``, sorted; one less than there are parts.
-    length : ndarray of float
-        Their lengths.
-
-    Notes
-    -----
-    For p parts O(p·n) distances, three or four times over, instead of the O(s·n) of
-    `spanning.joining_edges` for the s samples outside the largest part; memory
-    O(p·d + block). A million rows of 64 columns with 3000 outlying parts take seconds by
-    matrix products (dense rows, Euclidean or cosine distances); other metrics and sparse
-    rows take what scikit-learn's ``pairwise_distances`` does for so many pairs. Between well
-    separated parts edges are within some per cent of the shortest; among overlapping ones
-    up to half as long again.
+    There is one less than there are parts; they do not depend on `n_jobs`. For p parts it takes
+    O(p·n) distances, three or four times over, instead of the O(s·n) of `spanning.joining_edges`
+    for the s samples outside the largest part; memory O(p·d + block). A million rows of 64 columns
+    with 3000 outlying parts take seconds by matrix products (dense rows, Euclidean or cosine
+    distances); other metrics and sparse rows take what scikit-learn's ``pairwise_distances`` does
+    for so many pairs. Between well separated parts edges are within some per cent of the shortest;
+    among overlapping ones up to half as long again.
     """
     found: list[NDArray[np.intp]] = []
     lengths: list[NDArray[np.float64]] = []
@@ -68,16 +46,12 @@ def short_joining_edges(
             search = search_of_parts(X, parts, metric=metric, n_jobs=n_jobs)
             pairs = _pairs_of_rows(search)
             low, high = pairs.min(axis=1), pairs.max(axis=1)
-            length = search.lengths(low, high)
+            length = pair_distances(X, low, high, metric=metric)
             n_parts = len(search.sizes)
             kept = tree_of_parts(parts[low], parts[high], length, n_parts)
             found.append(np.column_stack([low[kept], high[kept]]))
             lengths.append(length[kept])
-            links = sparse.coo_array(
-                (np.ones(len(kept)), (parts[low[kept]], parts[high[kept]])),
-                shape=(n_parts, n_parts),
-            )
-            parts = csgraph.connected_components(links, directed=False)[1][parts].astype(np.intp)
+            parts = connected_parts(parts[low[kept]], parts[high[kept]], n_parts)[parts]
     low, high = np.concatenate(found).T
     order = np.lexsort((high, low))
     return low[order], high[order], np.concatenate(lengths)[order]

@@ -1,6 +1,10 @@
-"""What a user is warned of before a fit goes ahead."""
+"""What a user is warned of before a fit goes ahead, and told about the labels afterwards."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from manifoldknn.exceptions import (
     EverythingLabeledWarning,
@@ -9,6 +13,11 @@ from manifoldknn.exceptions import (
     warn_caller,
 )
 from manifoldknn.labels import EncodedLabels
+
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
+
+_UNEQUAL = 5  # times as many labels as another class has
 
 
 def usable_graph_neighbors(graph_neighbors: int, n_samples: int) -> int:
@@ -60,3 +69,66 @@ def warn_about_labels(labels: EncodedLabels, *, everything: bool) -> None:
             "among strings), or name your marker with unlabeled=.",
             EverythingLabeledWarning,
         )
+
+
+def label_advice(classifier: ManifoldKNNClassifier) -> list[str]:
+    """Return what the numbers of labels per class mean, where that is not plain.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+
+    Returns
+    -------
+    list of str
+        For classes with one label, and where one has over five times the labels of another.
+    """
+    counts = np.bincount(classifier._labels.codes[classifier.labeled_indices_])
+    names, out = classifier.classes_, []
+    single = names[counts == 1]
+    if len(single):
+        more = f" and {len(single) - 5} more" if len(single) > 5 else ""
+        out.append(
+            f"Classes with one label only ({', '.join(map(str, single[:5]))}{more}): how often "
+            "their rows are right is unknown. Label one more row of each, or better two."
+        )
+    least, most = int(counts.argmin()), int(counts.argmax())
+    if counts[most] > _UNEQUAL * counts[least]:
+        how = classifier.class_prior if isinstance(classifier.class_prior, str) else "given"
+        means = {
+            "equal": "Classes count equally all the same. Only if the rows to label were drawn at "
+            "random, set class_prior='labeled'.",
+            "labeled": "With class_prior='labeled' that is how common they are taken to be, which "
+            "is right only if the rows to label were drawn at random.",
+            "given": "How common classes are is taken from class_prior all the same.",
+        }[how]
+        if classifier.sharpness_ is None:
+            means = "With vote='neighbors' that favours it; vote='classes' is fair to both."
+        out.append(
+            f"Class {names[most]} has {counts[most]} labels and class {names[least]} only "
+            f"{counts[least]}. {means}"
+        )
+    return out
+
+
+def confidence_words(classifier: ManifoldKNNClassifier) -> str:
+    """Return what a confidence is, and how far its size can be trusted.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+
+    Returns
+    -------
+    str
+        Without a capital and a stop.
+    """
+    if classifier.sharpness_ is None:
+        return "the share of the vote, which is no probability"
+    if classifier.calibrated_:
+        return "a probability, calibrated on labels that were hidden"
+    if isinstance(classifier.sharpness, str):
+        return "a guess, not calibrated: no class has two labels, so none could be hidden"
+    return "a guess, not calibrated: the sharpness was given, not learned from hidden labels"

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-__all__ = ["room_in_groups"]
-
 
 class _Names(NamedTuple):
     """Where a version of the interface keeps its numbers."""
@@ -25,26 +23,15 @@ class _Names(NamedTuple):
 
 _SECOND = _Names("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file")
 _FIRST = _Names(
-    "sys/fs/cgroup/memory",
-    "memory.limit_in_bytes",
-    "memory.usage_in_bytes",
-    "total_inactive_file",
+    "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
 )
 
 
 def room_in_groups(root: Path = Path("/")) -> int | None:
     """Return how many bytes the control groups of this process have left.
 
-    Parameters
-    ----------
-    root : Path, default=Path("/")
-        Root of the file system, below which ``proc`` and ``sys`` lie.
-
-    Returns
-    -------
-    int or None
-        The least that a group on the way to the root has left; None where no group sets a limit,
-        or there are none.
+    That is the least that a group on the way to the root has left; None where no group sets a
+    limit, or there are none. ``proc`` and ``sys`` lie below `root`.
     """
     left = [
         room

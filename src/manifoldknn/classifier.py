@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.cautions import usable_graph_neighbors, warn_about_labels
 from manifoldknn.deciders import deciding_labels
+from manifoldknn.densities import FIRST_REACH
 from manifoldknn.exceptions import warn_caller
 from manifoldknn.gpu.tensors import is_tensor
 from manifoldknn.graph import candidate_count
@@ -25,12 +26,14 @@ from manifoldknn.online import Geometry, OnlineMixin
 from manifoldknn.parameters import check_parameters
 from manifoldknn.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
 from manifoldknn.searchers import check_enough
-from manifoldknn.sharpness import best_sharpness, usual_sharpness
+from manifoldknn.sharpness import best_sharpness, usual_sharpness, wanted_reach
 from manifoldknn.similarities import combined
 from manifoldknn.steps import BuiltGraph, choose_steps
 from manifoldknn.vote import ClassVote, NeighborVote, class_prior, heaviest
 from manifoldknn.walk import chosen_alpha
 from manifoldknn.walked import Walked
+
+_MOST_WALKS = 6  # until densities are accurate as far as the vote looks
 
 
 class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -105,8 +108,8 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         label were drawn at random. A vector holds the true shares, one positive number per
         class in the order of `classes_`.
     tol : float, default=1e-3
-        Error allowed in a density, relative to itself, or in a walk weight, relative to the
-        largest of the same row, however small that is. Conjugate gradients check it;
+        Error allowed in a density, relative to itself as far as the vote looks, or in a walk
+        weight, relative to the largest of the same row. Conjugate gradients check it;
         where the graph is factorised (the full graph, and flat ones) all are accurate to
         rounding.
         Precision follows from it: single where that is enough, corrected in double.
@@ -373,7 +376,10 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         return Geometry(index, neighbors, None, as_new=True)
 
     def _walk_from_labels(
-        self, built: BuiltGraph, start: NDArray[np.float64] | None = None
+        self,
+        built: BuiltGraph,
+        start: NDArray[np.float64] | None = None,
+        reach: float = FIRST_REACH,
     ) -> Walked:
         walk = self._steps.walk(
             built,
@@ -384,6 +390,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             tol=self.tol,
             max_iter=self.max_iter,
             n_jobs=self.n_jobs,
+            reach=reach,
             start=start,
         )
         if not walk.converged:
@@ -404,32 +411,48 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             self._vote = NeighborVote(prior, codes[self.labeled_indices_], self.n_neighbors)
             return [], []
         groups: list[NDArray[np.intp]] = []
-        logs: list[NDArray[np.float64]] = []
-        if isinstance(self.sharpness, str):
-            groups = hidden_groups(codes) if len(prior) > 1 else []
-            if groups:
-                logs = self._steps.hidden(
-                    built,
-                    codes,
-                    groups,
-                    len(prior),
-                    self.alpha_,
-                    self._walk,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    n_jobs=self.n_jobs,
-                )
-            self.sharpness_ = usual_sharpness(self._walk.similarities.logs[codes < 0])
-            if groups:
-                given = codes[np.concatenate(groups)]
-                self.sharpness_ = best_sharpness(
-                    np.concatenate(logs), given, prior, self.sharpness_
-                )
-                self.calibrated_ = True
-        else:
-            self.sharpness_ = float(self.sharpness)
-        self._vote = ClassVote(prior, self.sharpness_)
+        if isinstance(self.sharpness, str) and len(prior) > 1:
+            groups = hidden_groups(codes)
+        for _ in range(_MOST_WALKS):
+            logs = self._hidden(built, groups) if groups else []
+            sharpness = self._chosen_sharpness(groups, logs)
+            known = self._walk.similarities
+            reach = wanted_reach(known.logs, sharpness, self._walk.reach)
+            if reach <= self._walk.reach:
+                break
+            # The vote looks farther than densities are accurate: from here on, walk again.
+            self._walk = self._walk_from_labels(built, known.logarithms(), reach)
+        self.sharpness_, self.calibrated_ = sharpness, bool(groups)
+        self._vote = ClassVote(prior, sharpness)
         return groups, logs
+
+    def _hidden(
+        self, built: BuiltGraph, groups: list[NDArray[np.intp]]
+    ) -> list[NDArray[np.float64]]:
+        """Return log f of rows while their labels are hidden."""
+        return self._steps.hidden(
+            built,
+            self._labels.codes,
+            groups,
+            len(self.classes_),
+            self.alpha_,
+            self._walk,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+        )
+
+    def _chosen_sharpness(
+        self, groups: list[NDArray[np.intp]], logs: list[NDArray[np.float64]]
+    ) -> float:
+        if not isinstance(self.sharpness, str):
+            return float(self.sharpness)
+        codes = self._labels.codes
+        usual = usual_sharpness(self._walk.similarities.logs[codes < 0])
+        if not groups:
+            return usual
+        given = codes[np.concatenate(groups)]
+        return best_sharpness(np.concatenate(logs), given, self.class_prior_, usual)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify new rows by reconstruction from their neighbours.
@@ -508,16 +531,20 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             z, indices = self._arrivals.on_walked(z, indices)
         codes = self._labels.codes[self.labeled_indices_]
         assert self._walk.log_sums is not None
+        counts = np.bincount(codes)
+        walked = self._walk.similarities.rows(slice(0, self.n_walked_)).logarithms()
         shares, voters = deciding_labels(
             self._graph,
             z,
             indices,
             self.labeled_indices_,
-            self._walk.log_sums + np.log(np.bincount(codes)[codes]),
+            self._walk.log_sums + np.log(counts[codes]),
+            (walked - np.log(counts)).max(axis=1) + np.log1p(-self.tol),
             self.alpha_,
             k,
             tol=self.tol,
             max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
         )
         return shares, self.labeled_indices_[voters]
 

@@ -14,14 +14,11 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from manifoldknn import find_label_errors, inspect, persist, suggest
 from manifoldknn.atomic import replaced_file
 from manifoldknn.exceptions import UnreachedError
 from manifoldknn.freed import return_large_arrays_at_once
-from manifoldknn.hidden import hidden_votes
+from manifoldknn.hidden import hidden_labels
 from manifoldknn.inputs import opened
 from manifoldknn.inspection import GraphHealth
 from manifoldknn.jsontext import json_text
@@ -104,11 +101,6 @@ def _in_options(health: GraphHealth) -> GraphHealth:
     return replace(health, advice=[as_options(line) for line in health.advice])
 
 
-def _codes(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
-    place = {name: i for i, name in enumerate(classes.tolist())}
-    return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-
-
 def _classify(options: argparse.Namespace) -> None:
     target = table_target(options)
     check_targets(options, {"--out": target, "--report": options.report, "--save": options.save})
@@ -119,14 +111,14 @@ def _classify(options: argparse.Namespace) -> None:
         clf = session.classifier
         with stage(session.seconds, "off manifold"), noted(session.notes):
             off = -clf.score_samples() / clf._limit()
-        votes = None
+        hidden = None
         if options.validate:
             with stage(session.seconds, "validation"), noted(session.notes):
-                votes = hidden_votes(clf)
+                hidden = hidden_labels(clf)
         with stage(session.seconds, "graph health"):
             health = _in_options(inspect(clf, index=session.ids))
         predicted = clf.transduction_
-        codes = _codes(clf.classes_, predicted)
+        codes = clf._labels.numbers(predicted)
         confidence, margin = answers(clf.label_distributions_, codes, clf.unreached_)
         column = table.like(options.label, predicted.tolist())
         added = dict(zip(names, (column, confidence, margin, off, clf.unreached_)))
@@ -134,7 +126,9 @@ def _classify(options: argparse.Namespace) -> None:
             with stage(session.seconds, "saving"):
                 extra = model_extra(session.step, table, options.label)
                 persist.save(clf, options.save, extra=extra, force=options.force)
-        data = summary_data(session, health, votes, predicted, confidence)
+        data = summary_data(
+            session, health, hidden, predicted, confidence, validated=options.validate
+        )
         data["out"], data["report"], data["model"] = target, options.report, options.save
         if options.report:
             with stage(session.seconds, "report"):

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
+from manifoldknn.reduction import ReducedGraph
 from manifoldknn.similarities import Similarities, combined
+from manifoldknn.threads import in_threads
 from manifoldknn.vote import heaviest
 from manifoldknn.walk import chosen_way, prepared_graph
 from manifoldknn.walked import log_columns
 
-_BLOCK = 16  # walks at a time
+_BLOCK = 16  # walks at a time, by each thread
 _ENTRIES = 1 << 23  # of rows times labels that are held at a time
 
 
@@ -30,11 +32,13 @@ def deciding_labels(
     indices: NDArray[np.intp],
     labeled: NDArray[np.intp],
     log_divisors: NDArray[np.float64],
+    log_largest: NDArray[np.float64],
     alpha: float,
     n_kept: int,
     *,
     tol: float,
     max_iter: int,
+    n_jobs: int | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return the labels with the largest shares in what is said of some rows.
 
@@ -48,7 +52,9 @@ def deciding_labels(
         Labelled rows.
     log_divisors : ndarray of shape (n_labeled,)
         log (s_j n_c).
-    alpha, tol, max_iter
+    log_largest : ndarray of shape (n_samples,)
+        Logarithm of what some label says of a row of the graph, at least.
+    alpha, tol, max_iter, n_jobs
         As in `class_densities`.
     n_kept : int
         How many per row.
@@ -70,22 +76,47 @@ def deciding_labels(
     normalized = NormalizedGraph(graph)
     way = chosen_way(normalized, alpha, n_columns=min(len(labeled), len(there)))
     ready = prepared_graph(normalized, np.union1d(labeled, there), alpha, way)
+    if isinstance(ready, ReducedGraph):  # made before threads ask for it
+        ready.core.restrict(ready.core.parts(np.arange(ready.core.n_samples))[0])
     accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
+    threads = n_jobs if way.name == "iterate" else 1
+
+    def from_labels(block: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log K between the rows that are needed and some labels."""
+        least = -log_divisors[block], log_largest
+        return log_columns(ready, labeled[block], there, alpha, least=least, **accuracy)
+
+    def from_rows(rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log K between some rows and all labels."""
+        return log_columns(ready, rows, labeled, alpha, **accuracy).T
+
+    def blocks(numbers: NDArray[np.intp], size: int = _BLOCK) -> list[NDArray[np.intp]]:
+        return np.array_split(numbers, -(-len(numbers) // size))
+
     kept = np.full((len(z), 0), -np.inf), np.zeros((len(z), 0), dtype=np.intp)
     total = np.full(len(z), -np.inf)
-    step = max(_BLOCK, _ENTRIES // max(1, len(there)))
-    blocks = np.array_split(np.arange(len(labeled)), -(-len(labeled) // step))
-    for block in countdown(iter(blocks), len(blocks), "blocks of labels"):
-        sources, rows = (labeled[block], there) if by_label else (there, labeled[block])
-        parts = np.array_split(sources, -(-len(sources) // _BLOCK))
-        logs = np.hstack([log_columns(ready, part, rows, alpha, **accuracy) for part in parts])
-        known = Similarities.from_logarithms((logs if by_label else logs.T) - log_divisors[block])
-        found = combined(z, place, known).logarithms()
-        total = np.logaddexp(total, np.logaddexp.reduce(found, axis=1))
-        kept = _merged(kept, found, block, n_kept)
-    order = np.argsort(-kept[0], axis=1, kind="stable")
-    logs, labels = (np.take_along_axis(part, order, axis=1) for part in kept)
-    return np.exp(logs - np.where(np.isneginf(total), 0.0, total)[:, None]), labels
+    if by_label:
+        parts = blocks(np.arange(len(labeled)))
+        results = in_threads(from_labels, parts, threads)
+        for block, logs in zip(parts, countdown(results, len(parts), "blocks of labels")):
+            known = Similarities.from_logarithms(logs - log_divisors[block])
+            found = combined(z, place, known).logarithms()
+            total = np.logaddexp(total, np.logaddexp.reduce(found, axis=1))
+            kept = _merged(kept, found, block, n_kept)
+    else:
+        pieces = []
+        size = max(_BLOCK, _ENTRIES // (len(labeled) * z.shape[1]))
+        for rows in blocks(np.arange(len(z)), size):
+            some, at = np.unique(indices[rows], return_inverse=True)
+            logs = np.vstack(list(in_threads(from_rows, blocks(some), threads))) - log_divisors
+            known = Similarities.from_logarithms(logs)
+            found = combined(z[rows], at.reshape(len(rows), -1), known).logarithms()
+            total[rows] = np.logaddexp.reduce(found, axis=1)
+            nothing = kept[0][rows], kept[1][rows]
+            pieces.append(_merged(nothing, found, np.arange(len(labeled)), n_kept))
+        kept = tuple(np.vstack(part) for part in zip(*pieces))  # type: ignore[assignment]
+    shares = np.exp(kept[0] - np.where(np.isneginf(total), 0.0, total)[:, None])
+    return shares, kept[1]
 
 
 def _merged(

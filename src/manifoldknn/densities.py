@@ -15,8 +15,9 @@ What a walker from everywhere does in its first step is therefore taken out befo
 
 after it, the walkers of outliers are among the others.
 
-A vote compares powers f^β, and where classes stand far apart β is small: then e^-300 of the largest
-density counts. So every density is accurate by itself, not only beside the largest of its row.
+A vote compares powers f^β, and where classes stand far apart β is small: then e^-30 of the largest
+density counts. So densities are accurate by themselves down to exp(-reach) of the largest of their
+row, and beside that below; how far the vote looks is known once β is.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
-from manifoldknn.graph import ConstrainedGraph, row_logsumexp
+from manifoldknn.graph import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.peeling import Columns, Solution
 from manifoldknn.reduction import ReducedGraph, solve_columns
 from manifoldknn.walk import Way, prepared_graph
 
+FIRST_REACH = 4.0  # before β is known
 _SHARE_FOR_SUMS = 0.25  # of the tolerance, for s; the rest is for f
 
 
@@ -70,6 +71,7 @@ def class_densities(
     tol: float,
     max_iter: int,
     n_jobs: int | None = 1,
+    reach: float = FIRST_REACH,
     rows: NDArray[np.intp] | None = None,
     start: NDArray[np.float64] | None = None,
 ) -> Densities:
@@ -88,11 +90,14 @@ def class_densities(
     way : Way
         How columns are computed on this graph.
     tol : float
-        Error allowed in a density, relative to itself.
+        Error allowed in a density, relative to itself, or to ``exp(-reach)`` of the largest of
+        its row where that is more.
     max_iter : int
         Limit on conjugate-gradient iterations per level.
     n_jobs : int, optional
         Threads; all cores if None. The answer does not depend on it.
+    reach : float, default=4
+        How far below the largest of its row a density still counts, as a logarithm.
     rows : ndarray of int, optional
         The rows wanted, if not all.
     start : ndarray of shape (n_samples, n_classes), optional
@@ -110,7 +115,8 @@ def class_densities(
     walk = DensityWalk(
         graph, labeled, alpha, way, tol=tol, max_iter=max_iter, n_jobs=n_jobs, stay=rows
     )
-    found = walk.densities(np.arange(len(labeled)), codes, n_classes, rows=rows, start=start)
+    everyone = np.arange(len(labeled))
+    found = walk.densities(everyone, codes, n_classes, reach=reach, rows=rows, start=start)
     return Densities(
         found.log_values,
         walk.sums.log_values,
@@ -164,6 +170,7 @@ class DensityWalk:
         codes: NDArray[np.intp],
         n_classes: int,
         *,
+        reach: float = FIRST_REACH,
         rows: NDArray[np.intp] | None = None,
         start: NDArray[np.float64] | None = None,
     ) -> Solution:
@@ -177,7 +184,7 @@ class DensityWalk:
             Class numbers of these.
         n_classes : int
             Number of classes.
-        rows, start
+        reach, rows, start
             As in `class_densities`.
 
         Returns
@@ -191,7 +198,8 @@ class DensityWalk:
             rows=sources,
             cols=codes,
             log_values=-half[sources] - self.sums.log_values[labels] - np.log(counts[codes]),
-            views=np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf),
+            views=np.zeros((1, n_classes)),
+            reach=reach,
         )
         if start is not None:
             start = start + half[:, None]
@@ -238,8 +246,7 @@ def log_inflow(graph: ConstrainedGraph, log_degrees: NDArray[np.float64]) -> NDA
         -inf for a row without edges.
     """
     if not graph.is_sparse:
-        with np.errstate(divide="ignore"):
-            return np.asarray(logsumexp(graph.log_weights - log_degrees, axis=1))
+        return dense_row_logsumexp(graph.log_weights, -log_degrees)
     shares = graph.log_weights.copy()
     shares.data = shares.data - log_degrees[shares.indices]
     inflow = row_logsumexp(shares)

@@ -15,9 +15,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
+
+from manifoldknn.spanning import connected_parts
 
 __all__ = ["intrinsic_dimension"]
 
@@ -176,18 +177,16 @@ def _neighbor_distances(
     while True:
         n = samples.shape[0]
         if n < 3:
-            msg = (
+            raise ValueError(
                 f"X has {n} distinct row{'s' * (n != 1)}; the intrinsic dimension can be estimated "
                 "from 3 and means something from about 100. Pass more samples."
             )
-            raise ValueError(msg)
         search = NearestNeighbors(n_neighbors=min(k, n - 1), metric=metric, n_jobs=n_jobs)
         distances, neighbors = search.fit(samples).kneighbors()
         rows, places = np.nonzero(distances <= 0)
         if len(rows) == 0:
             return np.asarray(distances, dtype=np.float64)
-        same = sparse.coo_array((np.ones(len(rows)), (rows, neighbors[rows, places])), shape=(n, n))
-        group = connected_components(same, directed=False)[1]
+        group = connected_parts(rows, neighbors[rows, places], n)
         samples = samples[np.unique(group, return_index=True)[1]]
 
 
@@ -220,11 +219,10 @@ def _checked(X: Any, metric: str | Callable[..., float]) -> Any:
     dense = isinstance(samples, np.ndarray)
     values = samples if dense else samples.data
     if not np.isfinite(values).all():
-        msg = (
+        raise ValueError(
             "X has missing or infinite values. Drop those rows or fill them in first, for instance "
             "with sklearn.impute.SimpleImputer."
         )
-        raise ValueError(msg)
     # Dimension knows neither scale nor origin, but the search squares its numbers: 1e-200 would
     # vanish, and a large common offset (a time stamp, say) would drown the differences.
     if metric in _NORMS:
@@ -239,17 +237,16 @@ def _checked(X: Any, metric: str | Callable[..., float]) -> Any:
 def _check_arguments(method: Any, n_neighbors: Any, metric: Any) -> None:
     """Refuse arguments that cannot be meant."""
     if method not in get_args(Method):
-        msg = f"method must be one of {', '.join(map(repr, get_args(Method)))}, not {method!r}."
-        raise ValueError(msg)
+        known = ", ".join(map(repr, get_args(Method)))
+        raise ValueError(f"method must be one of {known}, not {method!r}.")
     if not isinstance(n_neighbors, Integral) or n_neighbors < 2:
-        msg = f"n_neighbors must be an int of at least 2, not {n_neighbors!r}."
-        raise ValueError(msg)
+        raise ValueError(f"n_neighbors must be an int of at least 2, not {n_neighbors!r}.")
     if metric in _SQUARED:
-        msg = (
+        raise ValueError(
             f"metric={metric!r} grows like the square of a length, which would halve the result. "
             "Scale each row to length 1 (centre it first for 'correlation') and use 'euclidean'."
         )
-        raise ValueError(msg)
     if metric == "precomputed":
-        msg = "metric='precomputed' is not supported: pass the samples and the metric's name."
-        raise ValueError(msg)
+        raise ValueError(
+            "metric='precomputed' is not supported: pass the samples and the metric's name."
+        )

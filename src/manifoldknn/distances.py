@@ -26,38 +26,15 @@ _ROW_BYTES = 1 << 24  # of samples that are moved, scaled or cast at a time
 
 
 def values_per_row(X: Any) -> float:
-    """Return how many numbers a row of X holds on average.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-
-    Returns
-    -------
-    float
-        Columns of a dense X, stored entries of a sparse one.
-    """
+    """Return how many numbers a row of X holds on average: columns, or stored entries if sparse."""
     return float(X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1])
 
 
 def row_blocks(X: Any, least: int = 1) -> Iterator[slice]:
-    """Yield blocks of rows that fill 16 MB in double precision.
+    """Yield blocks of rows that fill 16 MB in double precision, or hold `least` rows.
 
-    Whoever changes samples (moves, scales or casts them) does so block by block: X is by
-    far the largest array there is, and another one like it may not fit.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    least : int, default=1
-        Rows of a block, however long they are.
-
-    Yields
-    ------
-    slice
-        Rows, one block after another.
+    Whoever changes samples (moves, scales or casts them) does so block by block: X is by far the
+    largest array there is, and another one like it may not fit.
     """
     step = max(least, int(_ROW_BYTES / (8 * max(1.0, values_per_row(X)))))
     for start in range(0, X.shape[0], step):
@@ -80,20 +57,8 @@ def euclidean_pairs(
 ) -> NDArray[np.float64]:
     """Return the Euclidean distance of each pair ``(A[rows[e]], B[cols[e]])``.
 
-    Taken from differences in double precision, pair by pair, so that equal rows
-    have distance exactly 0.
-
-    Parameters
-    ----------
-    A, B : ndarray or CSR matrix
-        Two sets of rows with the same columns.
-    rows, cols : ndarray of int
-        The pairs.
-
-    Returns
-    -------
-    ndarray of float64
-        One distance per pair.
+    Taken from differences in double precision, pair by pair, so that equal rows have distance
+    exactly 0.
     """
     out = np.empty(len(rows))
     width = float(A.shape[1])
@@ -114,23 +79,10 @@ def euclidean_pairs(
 def euclidean_lists(
     Q: Any, X: Any, lists: NDArray[np.intp], *, n_jobs: int | None = 1
 ) -> NDArray[np.float64]:
-    """Return the Euclidean distances between every row and the samples of its list.
+    """Return the Euclidean distances between every row of Q and the samples of X in its list.
 
-    The same numbers as those of `euclidean_pairs`, sooner.
-
-    Parameters
-    ----------
-    Q, X : ndarray or CSR matrix
-        Rows and samples.
-    lists : ndarray of shape (n_rows, n_listed)
-        Sample numbers.
-    n_jobs : int, optional
-        Threads, None for all cores; for dense rows only.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_listed)
-        Distances.
+    The same numbers as those of `euclidean_pairs`, sooner. Several threads (None: all cores) serve
+    dense rows only.
     """
     n, k = lists.shape
     if sparse.issparse(X):
@@ -169,25 +121,9 @@ def distance_blocks(
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
     """Yield ``(some of rows, their distances to every sample)``, block by block.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    rows : ndarray of int
-        Rows whose distances are wanted.
-    metric : str or callable
-        Distance between two rows. Euclidean distances come from matrix
-        products on centred data: fast, with squares that are wrong by about 1e-15 of
-        the largest squared norm.
-    resolution : float, default=0
-        Distances that matter. Where products would blur them, differences are taken.
-
-    Yields
-    ------
-    part : ndarray of int
-        The rows of this block.
-    distances : ndarray of shape (len(part), n_samples)
-        Their distances.
+    Euclidean distances come from matrix products on centred data: fast, with squares that are wrong
+    by about 1e-15 of the largest squared norm. Where products would blur distances of the size
+    `resolution`, differences are taken.
     """
     measured = _Measure(X, metric, resolution)
     n = X.shape[0]

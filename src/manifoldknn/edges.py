@@ -12,32 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from manifoldknn.csr import kept_entries
 from manifoldknn.joining import joined_parts
 from manifoldknn.neighbors import Neighbors
-from manifoldknn.spanning import Edges, in_spanning_forest
+from manifoldknn.spanning import Edges, connected_parts, in_spanning_forest
 
 CANDIDATES = 30  # neighbours whose graph the spanning tree of "pruned" is taken from
 ALWAYS_KEPT = 3  # nearest neighbours whose edges "pruned" keeps even if one-sided
 
 
 def union_edges(neighbors: Neighbors) -> Edges:
-    """Return the pairs of which one is among the other's neighbours.
-
-    Parameters
-    ----------
-    neighbors : Neighbors
-        Neighbours of every sample.
-
-    Returns
-    -------
-    low, high : ndarray of int
-        Edges, ``low < high``, sorted.
-    length : ndarray of float
-        Their lengths.
-    """
+    """Return the pairs of which one is among the other's neighbours: ``low < high``, sorted."""
     low, high, length, _, _ = _ranked_edges(neighbors)
     return low, high, length
 
@@ -45,33 +31,13 @@ def union_edges(neighbors: Neighbors) -> Edges:
 def pruned_edges(
     X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any, n_jobs: int | None = None
 ) -> Edges:
-    """Return the pairs of the pruned graph: mutual neighbours plus a spanning tree.
+    """Return the pairs of the pruned graph, ``low < high``, sorted, and their lengths.
 
-    A pair is kept if each is among the other's `n_neighbors` nearest, or one is
-    among the other's 3 nearest, or it lies in the minimum spanning tree of the
-    candidate graph; parts still separate are joined by their shortest edges (by
-    nearly the shortest if that means measuring more than some 1e9 distances; see
+    A pair is kept if each is among the other's `n_neighbors` nearest, or one is among the other's 3
+    nearest, or it lies in the minimum spanning tree of the candidate graph (`neighbors`: 30 for
+    every sample, or `n_neighbors` if that is more); parts still separate are joined by their
+    shortest edges (by nearly the shortest if that means measuring more than some 1e9 distances; see
     `joining.joined_parts`).
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The samples, for joining separate parts.
-    neighbors : Neighbors
-        Candidate neighbours (30, or `n_neighbors` if that is more).
-    n_neighbors : int
-        Neighbours that count as mutual.
-    metric : str or callable
-        Distance between two rows.
-    n_jobs : int, optional
-        Threads for joining very many rows; all cores by default.
-
-    Returns
-    -------
-    low, high : ndarray of int
-        Edges, ``low < high``, sorted.
-    length : ndarray of float
-        Their lengths.
     """
     n = len(neighbors.indices)
     low, high, length, rank_low, rank_high = _ranked_edges(neighbors)
@@ -81,10 +47,9 @@ def pruned_edges(
     keep |= in_spanning_forest(low, high, length, n)
     low, high, length = low[keep], high[keep], length[keep]
     # What is kept spans the candidates' graph, so it has the same parts and is much smaller.
-    graph = sparse.coo_array((np.ones(len(low)), (low, high)), shape=(n, n))
-    n_parts, parts = csgraph.connected_components(graph, directed=False)
-    if n_parts > 1:
-        more = joined_parts(X, parts.astype(np.intp), metric=metric, n_jobs=n_jobs)
+    parts = connected_parts(low, high, n)
+    if parts.max(initial=0) > 0:
+        more = joined_parts(X, parts, metric=metric, n_jobs=n_jobs)
         low, high = np.concatenate([low, more[0]]), np.concatenate([high, more[1]])
         length = np.concatenate([length, more[2]])
         order = np.lexsort((high, low))
@@ -103,9 +68,9 @@ def _ranked_edges(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
     for_rank = k.bit_length()
     ranks = np.arange(1, k + 1, dtype=np.min_scalar_type(-(1 << 2 * for_rank)))
     later = indices > np.arange(n)[:, None]
-    from_low = _sorted_by_column(_entries(indices, later, ranks))
+    from_low = _first_of_each(_entries(indices, later, ranks).tocsc().tocsr())
     np.logical_not(later, out=later)
-    from_high = _transposed(_entries(indices, later, ranks << for_rank))
+    from_high = _first_of_each(_entries(indices, later, ranks << for_rank).tocsc().T)
     del later
     both = from_low + from_high
     del from_low, from_high
@@ -133,16 +98,6 @@ def _entries(indices: NDArray[np.intp], chosen: NDArray[np.bool_], data: NDArray
     values = np.broadcast_to(data, chosen.shape)[chosen]
     columns = indices[chosen].astype(narrow)
     return sparse.csr_array((values, columns, starts.astype(narrow)), shape=(n, n))
-
-
-def _transposed(matrix: Any) -> Any:
-    """Return the transpose of a CSR matrix as a CSR matrix, its columns in order."""
-    return _first_of_each(matrix.tocsc().T)
-
-
-def _sorted_by_column(matrix: Any) -> Any:
-    """Return a CSR matrix with its columns in order."""
-    return _first_of_each(matrix.tocsc().tocsr())
 
 
 def _first_of_each(matrix: Any) -> Any:

@@ -32,23 +32,8 @@ def open_index(
 ) -> NeighborIndex:
     """Return a neighbour search over X.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    neighbors : str, estimator, tuple or sparse matrix, default="auto"
-        As in `ManifoldKNNClassifier`, and checked by `check_neighbors`.
-    metric : str or callable
-        Distance between two rows.
-    n_jobs : int or None
-        Threads; None means all cores.
-    seed : int
-        Seed for approximate searches.
-
-    Returns
-    -------
-    NeighborIndex
-        Ready to be asked.
+    `neighbors` is that of `ManifoldKNNClassifier`, checked by `check_neighbors`; `n_jobs` None
+    means all cores, and the seed is for approximate searches.
     """
     if is_searcher(neighbors):
         return SearcherIndex(X, neighbors, metric=metric)
@@ -65,19 +50,7 @@ def open_index(
 def automatic_engine(X: Any, metric: Any, shape: tuple[int, int] | None = None) -> str:
     """Return "exact" where that is quick or the only way, else "inverted".
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The samples.
-    metric : str or callable
-        Distance between two rows.
-    shape : tuple of int, optional
-        What X is going to grow to.
-
-    Returns
-    -------
-    str
-        Name of an engine.
+    `shape` is what X is going to grow to.
     """
     if not _can_invert(X, metric):
         return "exact"
@@ -93,19 +66,7 @@ def _can_invert(X: Any, metric: Any) -> bool:
 
 
 def check_neighbors(neighbors: Any, X: Any, *, metric: Any, graph_neighbors: int) -> None:
-    """Raise ValueError unless `neighbors` can serve for X.
-
-    Parameters
-    ----------
-    neighbors : str, estimator, tuple or sparse matrix
-        The user's choice.
-    X : ndarray or CSR matrix
-        The samples.
-    metric : str or callable
-        Distance between two rows.
-    graph_neighbors : int
-        Neighbours needed per row.
-    """
+    """Raise ValueError unless `neighbors`, the user's choice, can serve for X."""
     if isinstance(neighbors, str):
         if neighbors not in NAMES:
             raise ValueError(
@@ -169,18 +130,9 @@ def lists_brought(neighbors: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
 
 
 class GivenIndex(NeighborIndex):
-    """Neighbours that the user found before; new rows are searched otherwise.
+    """Neighbours that the user found before, in any order; new rows are searched otherwise.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The samples.
-    indices, distances : ndarray of shape (n_samples, k)
-        Neighbours of every sample, in any order.
-    metric : str or callable
-        Distance between two rows.
-    otherwise : callable
-        Opens the search for new rows, when the first of them comes.
+    `otherwise` opens the search for new rows, when the first of them comes.
     """
 
     def __init__(

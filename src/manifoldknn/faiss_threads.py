@@ -13,13 +13,7 @@ from manifoldknn.threads import thread_count
 
 @contextmanager
 def faiss_threads(n_jobs: int | None) -> Iterator[Any]:
-    """Yield faiss, limited to some threads inside the block.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        As in scikit-learn, but None means all cores.
-    """
+    """Yield faiss, limited to some threads inside the block; all cores by default."""
     with warnings.catch_warnings():
         # Older builds of faiss import parts of numpy under names that have moved.
         warnings.simplefilter("ignore", DeprecationWarning)

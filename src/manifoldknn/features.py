@@ -18,6 +18,7 @@ All that was learned is a few numbers and words per column: JSON holds it.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -28,39 +29,21 @@ from manifoldknn import cells
 from manifoldknn.profile import Profile, profile_columns
 from manifoldknn.tables import Column, Table, TableError
 
-__all__ = ["FeatureStep", "Plan"]
-
 _STEP = 0.25
 _ONE_HOT = _STEP * float(np.sqrt(0.5))
 
 
 @dataclass
 class Plan:
-    """How one column becomes features.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    kind : {"number", "boolean", "date", "category"}
-        What it holds.
-    low, high : float
-        What becomes 0 and 1.
-    fill : float
-        What a missing value becomes, after scaling.
-    flag : bool
-        Whether a feature says that the value was missing.
-    categories : list of str
-        The categories, sorted.
-    """
+    """How one column becomes features."""
 
     name: str
-    kind: str
-    low: float = 0.0
-    high: float = 1.0
-    fill: float = 0.0
-    flag: bool = False
-    categories: list[str] = field(default_factory=list)
+    kind: str  # "number", "boolean", "date" or "category"
+    low: float = 0.0  # becomes 0
+    high: float = 1.0  # becomes 1
+    fill: float = 0.0  # what a missing value becomes, after scaling
+    flag: bool = False  # whether a feature says that the value was missing
+    categories: list[str] = field(default_factory=list)  # sorted
 
     @property
     def features(self) -> list[str]:
@@ -74,21 +57,11 @@ class Plan:
 
 @dataclass
 class FeatureStep:
-    """How a table becomes a matrix.
+    """How a table becomes a matrix."""
 
-    Attributes
-    ----------
-    plans : list of Plan
-        One per column used.
-    scale : bool
-        Whether numbers and dates are scaled to [0, 1].
-    left_out : list of (str, str)
-        Columns that are not used, and why.
-    """
-
-    plans: list[Plan]
-    scale: bool
-    left_out: list[tuple[str, str]] = field(default_factory=list)
+    plans: list[Plan]  # one per column used
+    scale: bool  # whether numbers and dates are scaled to [0, 1]
+    left_out: list[tuple[str, str]] = field(default_factory=list)  # columns not used, and why
 
     @property
     def features(self) -> list[str]:
@@ -99,30 +72,10 @@ class FeatureStep:
     def fit(
         cls, table: Table, names: list[str], *, scale: bool = True, insist: bool = False
     ) -> tuple[FeatureStep, NDArray[Any]]:
-        """Learn how some columns become features, and make them.
+        """Learn how some columns become features, and make them: float32 if scaled, else float64.
 
-        Parameters
-        ----------
-        table : Table
-            The table.
-        names : list of str
-            Columns to use.
-        scale : bool, default=True
-            Whether to scale numbers and dates to [0, 1].
-        insist : bool, default=False
-            Whether the user named these columns, so that none may be left out.
-
-        Returns
-        -------
-        step : FeatureStep
-            What was learned.
-        X : ndarray of shape (n_rows, n_features)
-            float32 if scaled, else float64.
-
-        Raises
-        ------
-        TableError
-            If a column has only missing or some infinite values, or nothing is left.
+        With `insist`, which means that the user named these columns, none may be left out.
+        TableError if a column has only missing or some infinite values, or nothing is left.
         """
         profiles = profile_columns(table, names)
         plans, left_out = [], []
@@ -150,19 +103,9 @@ class FeatureStep:
         return step, X
 
     def transform(self, table: Table) -> tuple[NDArray[Any], list[str]]:
-        """Make the features of another table with the same columns.
+        """Make the features of another table that has these columns, and notes for the user.
 
-        Parameters
-        ----------
-        table : Table
-            The table; further columns do no harm.
-
-        Returns
-        -------
-        X : ndarray of shape (n_rows, n_features)
-            The features.
-        notes : list of str
-            What a user should know: values never seen before, or missing.
+        The notes tell of values never seen before, or missing.
         """
         wanted = [plan.name for plan in self.plans]
         absent = [name for name in wanted if name not in table.names]
@@ -175,37 +118,30 @@ class FeatureStep:
             )
         notes = [note for plan in self.plans for note in _check_kind(plan, table.kind(plan.name))]
         X = self._matrix(table)
-        at = 0
-        for plan in self.plans:
-            width = len(plan.features)
-            notes += self._filled(X, at, plan)
-            at += width
+        for plan, block in self._blocks(X):
+            notes += _filled(block, plan)
         return X, notes
 
     def outside(self, X: NDArray[Any]) -> dict[str, int]:
-        """Count values outside the range of the fitted rows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            From `transform`.
-
-        Returns
-        -------
-        dict of str to int
-            Columns of numbers and dates that have such values, and how many.
-        """
-        counts, at = {}, 0
-        for plan in self.plans:
+        """Count, by column of numbers or dates, the values outside the range of the fitted rows."""
+        counts = {}
+        for plan, block in self._blocks(X):
             if plan.kind in ("number", "date"):
                 # Scaled, a column that was the same in all rows has its value at 0.
                 top = min(plan.high - plan.low, 1.0) and 1.0
                 low, high = (0.0, top) if self.scale else (plan.low, plan.high)
-                n_outside = int(((X[:, at] < low) | (X[:, at] > high)).sum())
+                n_outside = int(((block[:, 0] < low) | (block[:, 0] > high)).sum())
                 if n_outside:
                     counts[plan.name] = n_outside
-            at += len(plan.features)
         return counts
+
+    def _blocks(self, X: NDArray[Any]) -> Iterator[tuple[Plan, NDArray[Any]]]:
+        """Yield every plan with a view of its features."""
+        at = 0
+        for plan in self.plans:
+            width = len(plan.features)
+            yield plan, X[:, at : at + width]
+            at += width
 
     def _matrix(self, table: Table) -> NDArray[Any]:
         """Make the features, NaN where a number is missing."""
@@ -213,11 +149,8 @@ class FeatureStep:
         start = 0
         for chunk in table.chunks([plan.name for plan in self.plans]):
             stop = start + len(chunk[0])
-            at = 0
-            for plan, column in zip(self.plans, chunk):
-                width = len(plan.features)
-                self._put(X[start:stop, at : at + width], plan, column, start)
-                at += width
+            for (plan, block), column in zip(self._blocks(X[start:stop]), chunk):
+                self._put(block, plan, column, start)
             start = stop
         return X
 
@@ -236,35 +169,12 @@ class FeatureStep:
         out[:, 0] = values
 
     def _learn_fill(self, X: NDArray[Any]) -> None:
-        at = 0
-        for plan in self.plans:
+        for plan, block in self._blocks(X):
             if plan.kind != "category":
-                column = X[:, at]
+                column = block[:, 0]
                 gone = np.isnan(column)
                 plan.fill = float(np.median(column[~gone]))
                 column[gone] = plan.fill
-            at += len(plan.features)
-
-    def _filled(self, X: NDArray[Any], at: int, plan: Plan) -> list[str]:
-        """Fill missing numbers in place; return what to tell."""
-        if plan.kind == "category":
-            gone = np.isnan(X[:, at])
-            X[gone, at] = 0.0
-            none = (X[:, at : at + len(plan.features)] == 0).all(axis=1)
-            unknown = int((none & ~gone).sum())
-            told = _told_missing(plan, gone)
-            if not unknown:
-                return told
-            known = ", ".join(map(repr, plan.categories[:5]))
-            known += " ..." if len(plan.categories) > 5 else ""
-            return [
-                *told,
-                f"{plan.name!r}: {unknown} of {len(X)} rows hold a new category (the model knows "
-                f"{known})",
-            ]
-        gone = np.isnan(X[:, at])
-        X[gone, at] = plan.fill
-        return [] if plan.flag else _told_missing(plan, gone)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the step as data that JSON can hold."""
@@ -275,9 +185,7 @@ class FeatureStep:
         """Return the step that `to_plain` wrote down; ValueError if it is none."""
         try:
             plans = [Plan(**plan) for plan in plain["plans"]]
-            for plan in plans:
-                _check_plan(plan)
-            if not plans or type(plain["scale"]) is not bool:
+            if not plans or not all(map(_is_sound, plans)) or type(plain["scale"]) is not bool:
                 raise ValueError
             if len({plan.name for plan in plans}) < len(plans):
                 raise ValueError
@@ -286,21 +194,37 @@ class FeatureStep:
         return cls(plans, plain["scale"])
 
 
-def _check_plan(plan: Plan) -> None:
-    if type(plan.categories) is not list:
-        raise ValueError
-    texts = [plan.name, *plan.categories]
-    numbers = [plan.low, plan.high, plan.fill]
-    if not all(isinstance(text, str) for text in texts) or type(plan.flag) is not bool:
-        raise ValueError
-    if not all(type(x) in (int, float) and np.isfinite(float(x)) for x in numbers):
-        raise ValueError
-    if len(set(plan.categories)) < len(plan.categories) or plan.low > plan.high:
-        raise ValueError
-    if bool(plan.categories) != (plan.kind == "category"):
-        raise ValueError
-    if plan.kind not in ("number", "boolean", "date", "category"):
-        raise ValueError
+def _is_sound(plan: Plan) -> bool:
+    """Tell whether everything in a plan read from a file is of its type and makes sense."""
+    numbers = plan.low, plan.high, plan.fill
+    return (
+        type(plan.categories) is list
+        and all(isinstance(text, str) for text in (plan.name, *plan.categories))
+        and type(plan.flag) is bool
+        and all(type(x) in (int, float) and np.isfinite(float(x)) for x in numbers)
+        and len(set(plan.categories)) == len(plan.categories)
+        and plan.low <= plan.high
+        and plan.kind in ("number", "boolean", "date", "category")
+        and bool(plan.categories) == (plan.kind == "category")
+    )
+
+
+def _filled(block: NDArray[Any], plan: Plan) -> list[str]:
+    """Fill missing numbers in place; return what to tell."""
+    gone = np.isnan(block[:, 0])
+    block[gone, 0] = 0.0 if plan.kind == "category" else plan.fill
+    told = []
+    if gone.any() and (plan.kind == "category" or not plan.flag):
+        told = [f"{plan.name!r}: {gone.sum()} values are missing, and none was before"]
+    unknown = int(((block == 0).all(axis=1) & ~gone).sum()) if plan.kind == "category" else 0
+    if unknown:
+        known = ", ".join(map(repr, plan.categories[:5]))
+        known += " ..." if len(plan.categories) > 5 else ""
+        told.append(
+            f"{plan.name!r}: {unknown} of {len(block)} rows hold a new category (the model knows "
+            f"{known})"
+        )
+    return told
 
 
 def _check_kind(plan: Plan, found: str) -> list[str]:
@@ -343,12 +267,6 @@ def _put_categories(out: NDArray[Any], plan: Plan, column: Column) -> None:
         elif cells.is_missing(text):
             # Without a feature for it, which `fit` sees to, a mark that `transform` takes away.
             out[row, -1 if plan.flag else 0] = _STEP if plan.flag else np.nan
-
-
-def _told_missing(plan: Plan, gone: NDArray[np.bool_]) -> list[str]:
-    if not gone.any():
-        return []
-    return [f"{plan.name!r}: {gone.sum()} values are missing, and none was before"]
 
 
 def _parsed(plan: Plan, column: Column, first_row: int) -> NDArray[np.float64]:

@@ -19,14 +19,15 @@ _ROUNDS = 4
 _ENTRIES_PER_DENSE_SQUARE = 2.5
 _MOST_PER_ROW = 64  # entries of the factor: memory stays O(n),
 _ALWAYS_ALLOWED = 8_000_000  # and is no concern below this
-# Iterating costs about as much per column as passing over a factor 4/√(1-α) times as large as the
-# graph, at most 80 with a preconditioner; making a factor costs as much as 20 passes over it.
-_WORTH, _MOST_WORTH = 4.0, 80.0
-_SETUP = 20.0
+# Seconds, by benchmarks/ways.py: the dense end of a factor is nearly all of making it.
+_PER_CUBE = 1.5e-10  # of the rows of that end,
+_PER_ENTRY = 4e-9  # of the factor, and per column,
+_PER_PRODUCT = 1.8e-9  # of an entry of the graph with a column
+_ITERATIONS, _MOST_ITERATIONS = 40.0, 400.0  # times 1/√(1-α), with all levels
 
 
 def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> bool:
-    """Tell whether factorising is the better way to walk from so many labels.
+    """Tell whether factorising a sparse graph takes less time than iterating.
 
     Parameters
     ----------
@@ -40,22 +41,24 @@ def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> 
     Returns
     -------
     bool
-        True for sparse graphs whose factor is expected to have at most
-        w·m / (m + 20) times as many entries as the graph for m columns, w = 4/√(1-α) up to 80,
-        and at most 64 per row or 8 million.
+        Never True where the factor is expected to have over 64 entries per row and 8 million.
     """
     if not graph.is_sparse:
         return False
-    n_entries = max(1, graph.log_s.nnz)
-    per_column = min(_WORTH / np.sqrt(1.0 - alpha), _MOST_WORTH)
-    worth = per_column * n_columns / (n_columns + _SETUP) * n_entries
-    most = min(worth, affordable_fill(graph.n_samples))
-    return predicted_fill(graph, alpha, enough=most) <= most
+    iterations = min(_ITERATIONS / np.sqrt(1.0 - alpha), _MOST_ITERATIONS)
+    seconds = _PER_PRODUCT * max(1, graph.log_s.nnz) * n_columns * iterations
+    most = min(
+        _ENTRIES_PER_DENSE_SQUARE * (seconds / _PER_CUBE) ** (2 / 3),
+        affordable_fill(graph.n_samples),
+    )
+    fill = predicted_fill(graph, alpha, enough=most)
+    making = _PER_CUBE * (fill / _ENTRIES_PER_DENSE_SQUARE) ** 1.5
+    return bool(fill <= most and making + _PER_ENTRY * fill * n_columns <= seconds)
 
 
 def affordable_fill(n_samples: int) -> float:
     """Return how many entries of a factor memory should be given to."""
-    return max(_MOST_PER_ROW * n_samples, _ALWAYS_ALLOWED)
+    return float(max(_MOST_PER_ROW * n_samples, _ALWAYS_ALLOWED))
 
 
 def predicted_fill(graph: NormalizedGraph, alpha: float, *, enough: float = np.inf) -> float:

@@ -28,15 +28,7 @@ _TINY = 1e-36  # squares below it are lost
 
 
 class FlatSearch:
-    """Brute force in single precision.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Samples, with the origin in their middle; copied.
-    n_jobs : int, optional
-        Threads; all cores by default.
-    """
+    """Brute force in single precision, on a copy of samples with the origin in their middle."""
 
     def __init__(self, X: NDArray[Any], *, n_jobs: int | None = None) -> None:
         # On a scale where squares neither over- nor underflow.
@@ -47,21 +39,9 @@ class FlatSearch:
     def candidates(
         self, Q: NDArray[Any], count: int
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return the nearest samples of some rows, and what is known of all others.
+        """Return the `count` nearest samples of rows, which were moved as the samples were.
 
-        Parameters
-        ----------
-        Q : ndarray of shape (n_queries, n_features)
-            Rows, moved as the samples were.
-        count : int
-            How many candidates.
-
-        Returns
-        -------
-        indices : ndarray of shape (n_queries, count)
-            Candidates.
-        squares : ndarray of shape (n_queries,)
-            Square of the farthest of them, as single precision sees it.
+        And for every row the square of the farthest of them, as single precision sees it.
         """
         rows = self._single(Q)
         parts = [rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS)]
@@ -73,26 +53,11 @@ class FlatSearch:
         return indices.astype(np.intp), squares.astype(np.float64) * self._scale**2
 
     def certain(
-        self,
-        Q: NDArray[Any],
-        farthest: NDArray[np.float64],
-        squares: NDArray[np.float64],
+        self, Q: NDArray[Any], farthest: NDArray[np.float64], squares: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
-        """Tell for which rows nobody within a distance is missing among the candidates.
+        """Tell for which rows nobody nearer than `farthest` is missing among the candidates.
 
-        Parameters
-        ----------
-        Q : ndarray of shape (n_queries, n_features)
-            Rows, moved as the samples were.
-        farthest : ndarray of shape (n_queries,)
-            The distance.
-        squares : ndarray of shape (n_queries,)
-            As `candidates` returned them.
-
-        Returns
-        -------
-        ndarray of bool
-            One per row.
+        `squares` are those that `candidates` returned.
         """
         scale, width = self._scale, Q.shape[1] + 8
         scaled = Q / scale

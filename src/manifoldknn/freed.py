@@ -9,8 +9,6 @@ from __future__ import annotations
 import ctypes
 from contextlib import suppress
 
-__all__ = ["return_freed_memory", "return_large_arrays_at_once"]
-
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # M_MMAP_THRESHOLD and M_ARENA_MAX of <malloc.h>
 _LARGE = 1 << 20
 
@@ -27,12 +25,6 @@ def return_large_arrays_at_once() -> None:
 
 
 def return_freed_memory() -> None:
-    """Hand back what small arrays and other threads have left; some milliseconds.
-
-    Examples
-    --------
-    >>> from manifoldknn.freed import return_freed_memory
-    >>> return_freed_memory()
-    """
+    """Hand back what small arrays and other threads have left; some milliseconds."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(ctypes.c_size_t(0))

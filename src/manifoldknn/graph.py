@@ -38,6 +38,7 @@ from manifoldknn.tree import tree_edges
 FARTHEST = -1e12
 SIGMA_NEIGHBOR = 7
 SIGMA_FACTOR = 0.75
+_ROWS_AT_ONCE = 128  # of a dense graph
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,7 @@ class ConstrainedGraph:
     def log_degrees(self) -> NDArray[np.float64]:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
         if not self.is_sparse:
-            with np.errstate(divide="ignore"):
-                degrees: NDArray[np.float64] = logsumexp(self.log_weights, axis=1)
+            degrees = dense_row_logsumexp(self.log_weights)
         else:
             degrees = row_logsumexp(self.log_weights)
             with np.errstate(divide="ignore"):
@@ -108,6 +108,18 @@ class ConstrainedGraph:
         i, j = np.nonzero(same)
         links = sparse.coo_array((np.ones(len(i)), (labeled[i], labeled[j])), shape=W.shape)
         return (W + links.tocsr()).tocsr()
+
+
+def dense_row_logsumexp(
+    log_matrix: NDArray[np.float64], log_factors: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.float64]:
+    """Return log Σ_j exp(m_ij + factor_j), some rows at a time: no copy of the whole matrix."""
+    out = np.empty(len(log_matrix))
+    with np.errstate(divide="ignore"):
+        for start in range(0, len(out), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            out[part] = logsumexp(log_matrix[part] + log_factors, axis=1)
+    return out
 
 
 def row_logsumexp(log_matrix: Any) -> NDArray[np.float64]:

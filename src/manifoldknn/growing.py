@@ -28,20 +28,8 @@ _LATE_SHARE = 4  # beyond, a quarter of those
 class GrowingArray:
     """An array whose rows are added at a cost that does not depend on how many there are.
 
-    Parameters
-    ----------
-    values : ndarray
-        The first rows; kept by reference.
-
-    Attributes
-    ----------
-    values : ndarray
-        All rows.
-
-    Notes
-    -----
-    m rows cost O(m), and now and then a copy of everything: O(1) per row in the
-    long run. Up to a quarter of the memory is spare.
+    m rows cost O(m), and now and then a copy of everything: O(1) per row in the long run. Up to a
+    quarter of the memory is spare. The first `values` are kept by reference.
 
     Examples
     --------
@@ -80,17 +68,10 @@ class GrowingArray:
 
 
 class GrowingIndex(NeighborIndex):
-    """A neighbour search to which samples can be added.
+    """A neighbour search, `first`, to which samples can be added.
 
-    Parameters
-    ----------
-    first : NeighborIndex
-        Search over the first samples.
-
-    Notes
-    -----
-    Samples added later are compared with a query one by one: O(m·d) for m of them,
-    so a new search over all is due once it `is_crowded`.
+    Samples added later are compared with a query one by one: O(m·d) for m of them, so a new search
+    over all is due once it `is_crowded`.
 
     Examples
     --------
@@ -191,22 +172,9 @@ class GrowingIndex(NeighborIndex):
     def grown_lists(self, before: Neighbors, n_neighbors: int) -> Neighbors:
         """Return the nearest other samples of every sample from those known of some.
 
-        Parameters
-        ----------
-        before : Neighbors
-            For each of the first samples, as many as there are lists, its nearest among
-            them: at least `n_neighbors` or all of them.
-        n_neighbors : int
-            How many to return.
-
-        Returns
-        -------
-        Neighbors
-            Exact if `before` and the search over the first samples are.
-
-        Notes
-        -----
-        Cost O(n·m·d) for m samples added to n, instead of O((n+m)²·d).
+        `before` holds for each of the first samples, as many as there are lists, its nearest among
+        them: at least `n_neighbors` or all of them. Exact if it and the search over the first
+        samples are. Cost O(n·m·d) for m samples added to n, instead of O((n+m)²·d).
         """
         n, known = self.n_samples, len(before.indices)
         start = known - self.first.n_samples  # among the samples added
@@ -229,20 +197,7 @@ class GrowingIndex(NeighborIndex):
         self.first.release()
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
-        """Return the nearest samples of new rows.
-
-        Parameters
-        ----------
-        Q : ndarray or CSR matrix of shape (n_queries, n_features)
-            New rows.
-        n_neighbors : int
-            How many, at most ``n_samples``.
-
-        Returns
-        -------
-        Neighbors
-            Neighbours among all samples, nearest first.
-        """
+        """Return the nearest samples of new rows."""
         n = self.first.n_samples
         found = self.first.query(Q, min(n_neighbors, n))
         if self.late is None:

@@ -11,18 +11,19 @@ of labels say little about that.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.densities import class_densities
+from manifoldknn.densities import FIRST_REACH, class_densities
 from manifoldknn.graph import GraphRecipe
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
 from manifoldknn.rowids import check_all_walked
-from manifoldknn.threads import in_threads
+from manifoldknn.threads import in_threads, thread_count
 from manifoldknn.vote import NeighborVote, Vote, winners
 from manifoldknn.walk import Way, chosen_way, log_label_weights, prepared_graph
 
@@ -218,6 +219,7 @@ def hidden_densities(
     tol: float,
     max_iter: int,
     n_jobs: int | None = None,
+    reach: float = FIRST_REACH,
 ) -> list[NDArray[np.float64]]:
     """Return log f of rows while their labels are hidden, group by group.
 
@@ -231,7 +233,7 @@ def hidden_densities(
         From `hidden_groups`.
     n_classes : int
         Number of classes.
-    alpha, way, tol, max_iter
+    alpha, way, tol, max_iter, reach
         As in `class_densities`.
     n_jobs : int, optional
         Threads, each with a group of its own; all cores by default.
@@ -242,18 +244,25 @@ def hidden_densities(
         For each group.
     """
 
-    def solve(hidden: NDArray[np.intp]) -> NDArray[np.float64]:
+    def solve(hidden: NDArray[np.intp], inner: int | None = 1) -> NDArray[np.float64]:
         visible = codes.copy()
         visible[hidden] = -1
         labeled = np.flatnonzero(visible >= 0)
         return class_densities(
             recipe.constrained(visible), labeled, visible[labeled], n_classes, alpha, way,
-            tol=hidden_tolerance(tol), max_iter=max_iter, rows=hidden,
+            tol=hidden_tolerance(tol), max_iter=max_iter, reach=reach, rows=hidden,
+            n_jobs=inner,
         ).log_values  # fmt: skip
 
-    # A dense graph fills the memory by itself, and its factorisation the cores.
-    found = in_threads(solve, groups, 1 if way.name == "dense" else n_jobs)
-    return list(countdown(found, len(groups), "groups of hidden labels"))
+    def solutions() -> Iterator[NDArray[np.float64]]:
+        # A dense graph fills the memory by itself, and its factorisation the cores.
+        threads = 1 if way.name == "dense" else thread_count(n_jobs)
+        alone = len(groups) % threads  # these have all threads for themselves
+        yield from in_threads(solve, groups[: len(groups) - alone], threads)
+        for hidden in groups[len(groups) - alone :]:
+            yield solve(hidden, n_jobs)
+
+    return list(countdown(solutions(), len(groups), "groups of hidden labels"))
 
 
 def hidden_weights(

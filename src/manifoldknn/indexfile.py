@@ -11,8 +11,6 @@ from manifoldknn.exceptions import ManifoldKNNWarning, warn_caller
 from manifoldknn.rowids import row_ids
 from manifoldknn.streamfile import Arrays, require
 
-__all__ = ["put_row_index", "restored_row_index"]
-
 _NUMBERS, _MOMENTS = "row_numbers", "row_moments"
 _LETTERS, _ENDS = "row_letters", "row_ends"
 
@@ -20,16 +18,8 @@ _LETTERS, _ENDS = "row_letters", "row_ends"
 def put_row_index(classifier: Any) -> Arrays:
     """Return the arrays that hold the index of the frame a classifier was fitted on.
 
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-
-    Returns
-    -------
-    dict of ndarray
-        Empty without an index, and, with a warning, where it is neither of numbers nor of
-        texts nor of dates.
+    Empty without an index, and, with a warning, where it is neither of numbers nor of texts nor of
+    dates.
     """
     index = getattr(classifier, "_row_index", None)
     if index is None or len(index) != len(classifier.unreached_):
@@ -53,20 +43,7 @@ def put_row_index(classifier: Any) -> Arrays:
 
 
 def restored_row_index(arrays: Arrays, n_samples: int) -> NDArray[Any] | None:
-    """Return the names of rows that `put_row_index` wrote, or None.
-
-    Parameters
-    ----------
-    arrays : dict of ndarray
-        As read from a file; nothing in it is trusted.
-    n_samples : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,) or None
-        The names.
-    """
+    """Return the names of rows that `put_row_index` wrote, or None; no array is trusted."""
     if _NUMBERS in arrays:
         names = arrays[_NUMBERS]
         require(names.shape == (n_samples,) and names.dtype.kind in "if", "index")

@@ -14,23 +14,11 @@ from typing import IO
 from manifoldknn.session import open_input
 from manifoldknn.tables import Table, TableError, format_of
 
-__all__ = ["input_format", "is_stream", "opened"]
-
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
 def is_stream(name: str) -> bool:
-    """Tell whether a name stands for something that can be read only once.
-
-    Parameters
-    ----------
-    name : str
-        As given on the command line.
-
-    Returns
-    -------
-    bool
-        Whether it is "-", a pipe, a device or the like.
+    """Tell whether a name stands for something that can be read only once: a pipe, a device.
 
     Examples
     --------
@@ -53,18 +41,7 @@ def input_format(options: argparse.Namespace) -> str | None:
 
 @contextmanager
 def opened(options: argparse.Namespace) -> Iterator[Table]:
-    """Open the input; what can be read only once is kept in a temporary file.
-
-    Parameters
-    ----------
-    options : Namespace
-        With ``file``, ``format`` and ``delimiter``.
-
-    Yields
-    ------
-    Table
-        The input.
-    """
+    """Open the input; what can be read only once is kept in a temporary file."""
     form = input_format(options)
     if not is_stream(options.file):
         yield open_input(Path(options.file), form, options.delimiter)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.cautions import label_advice
 from manifoldknn.dimension import intrinsic_dimension
 from manifoldknn.graph import automatic_sigma
 from manifoldknn.rowids import check_all_walked, fitted_row_ids
@@ -328,10 +329,7 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
             f"{health.n_unlabeled_islands} islands hang on weak edges and have no label of their "
             "own: label a row of the large ones."
         )
-    single = [name for name, count in health.labels_per_class.items() if count == 1]
-    if single:
-        names = ", ".join(map(str, single[:5]))
-        out.append(f"Classes with one label only ({names}): label at least two more of each.")
+    out.extend(label_advice(classifier))
     far = sum(count for hops, count in health.hops.items() if hops > _FAR)
     if far > 0.05 * health.n_rows:
         out.append(

@@ -38,27 +38,13 @@ _CHUNK_BYTES = 1 << 25
 class InvertedIndex(NeighborIndex):
     """Approximate Euclidean or cosine neighbours, with a measured recall.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The samples; float32 rows are used in place.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        Distance between two rows.
-    n_jobs : int, optional
-        Threads; all cores by default. The answer does not depend on it.
-    seed : int, default=0
-        Seed of the sample, the centres and the check.
+    float32 rows are used in place. The answer depends on the seed (of the sample, the centres and
+    the check), not on `n_jobs`. `recall` is the share of the true 30 nearest that the search finds,
+    measured on a sample.
 
-    Attributes
-    ----------
-    recall : float
-        Share of the true 30 nearest that the search finds, measured on a sample.
-
-    Notes
-    -----
-    With 4√n lists a row is compared with about 4√n centres and as many rows per
-    list visited: O(n^1.5·m) for m components, plus O(n·k·d) for measuring
-    candidates again. Memory: n·m floats for the lists.
+    With 4√n lists a row is compared with about 4√n centres and as many rows per list visited:
+    O(n^1.5·m) for m components, plus O(n·k·d) for measuring candidates again. Memory: n·m floats
+    for the lists.
     """
 
     def __init__(
@@ -158,18 +144,7 @@ class InvertedIndex(NeighborIndex):
         return min(int(_CANDIDATES * n_neighbors), self.n_samples)
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
-        """Return the nearest *other* samples of every sample, as far as they were found.
-
-        Parameters
-        ----------
-        n_neighbors : int
-            How many, at most ``n_samples - 1``.
-
-        Returns
-        -------
-        Neighbors
-            A sample is never its own neighbour.
-        """
+        """Return the nearest *other* samples of every sample, as far as they were found."""
         self._ready()
         # Rows of one list look at the same rows: one after another, they find them in the cache.
         lists = [self._ids(number) for number in range(self._lists.nlist)]
@@ -187,20 +162,7 @@ class InvertedIndex(NeighborIndex):
         return ids.copy()
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
-        """Return the nearest samples of new rows, as far as they were found.
-
-        Parameters
-        ----------
-        Q : ndarray of shape (n_queries, n_features)
-            New rows.
-        n_neighbors : int
-            How many, at most ``n_samples``.
-
-        Returns
-        -------
-        Neighbors
-            Neighbours among the samples, nearest first.
-        """
+        """Return the nearest samples of new rows, as far as they were found."""
         self._ready()
         rows = self._single(Q)
         return self._search(rows, self._project(rows, self._basis_used), n_neighbors)
@@ -223,29 +185,22 @@ class InvertedIndex(NeighborIndex):
             starts = range(0, n, step)
             for start in countdown(iter(starts), len(starts), "blocks of rows"):
                 part = order[start : start + step]
-                asked = rows[part]
+                asked, own = rows[part], np.full(len(part), -1) if itself is None else part
                 found = self._lists.search(projected[part], width)[1]
-                squared = self._squared(faiss, asked, found)
-                if itself is not None:
-                    squared[found == part[:, None]] = np.inf
+                squared = self._squared(faiss, asked, found, own)
                 short = np.flatnonzero(np.isfinite(squared).sum(axis=1) < n_neighbors)
                 if short.size:  # lists too small: look everywhere
-                    exact = faiss.knn(asked[short], self._rows, width)[1]
-                    found[short] = exact
-                    squared[short] = self._squared(faiss, asked[short], exact)
-                    if itself is not None:
-                        squared[short] = np.where(
-                            exact == part[short, None], np.inf, squared[short]
-                        )
+                    found[short] = faiss.knn(asked[short], self._rows, width)[1]
+                    squared[short] = self._squared(faiss, asked[short], found[short], own[short])
                 indices[part], distances[part] = sorted_neighbors(found, squared, n_neighbors)
         if self.metric == "cosine":
             return Neighbors(indices, distances / 2)
         return Neighbors(indices, np.sqrt(distances, out=distances))
 
     def _squared(
-        self, faiss: Any, rows: NDArray[np.float32], found: NDArray[np.int64]
+        self, faiss: Any, rows: NDArray[np.float32], found: NDArray[np.int64], own: NDArray[np.intp]
     ) -> NDArray[np.float32]:
-        """Squared distances from differences in all dimensions; inf where nothing was found."""
+        """Squared distances in all dimensions; inf for nobody (-1) and the row's own number."""
         targets = np.ascontiguousarray(np.maximum(found, 0)).ravel()
         sources = np.repeat(np.arange(len(rows), dtype=np.int64), found.shape[1])
         rows = np.ascontiguousarray(rows)
@@ -253,7 +208,7 @@ class InvertedIndex(NeighborIndex):
         pointers = [faiss.swig_ptr(a) for a in (rows, sources, self._rows, targets, out)]
         faiss.pairwise_indexed_L2sqr(rows.shape[1], found.size, *pointers)
         squared = out.reshape(found.shape)
-        squared[found < 0] = np.inf
+        squared[(found < 0) | (found == own[:, None])] = np.inf
         return squared
 
 

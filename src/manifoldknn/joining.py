@@ -24,28 +24,8 @@ _WITHOUT_PRODUCTS = 8  # as long as matrix products do other metrics take for a 
 def joined_parts(
     X: Any, parts: NDArray[np.intp], *, metric: Any, n_jobs: int | None = None
 ) -> Edges:
-    """Return edges that join separate parts into one.
+    """Return edges that join the `parts` of X into one: ``low < high``, sorted, and lengths.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    parts : ndarray of shape (n_samples,)
-        Number of the part each sample belongs to, 0 … n_parts - 1.
-    metric : str or callable
-        Distance between two rows.
-    n_jobs : int, optional
-        Threads; all cores by default. The answer does not depend on it.
-
-    Returns
-    -------
-    low, high : ndarray of int
-        Joining edges, ``low < high``, sorted; one less than there are parts.
-    length : ndarray of float
-        Their lengths.
-
-    Notes
-    -----
     The shortest edges, O(s·n·d) for the s samples outside the largest of p parts, up to some 1e9
     pairs, or 1e8 in metrics other than Euclidean and cosine; beyond, short ones, O(p·n·d).
     """
@@ -58,19 +38,8 @@ def joined_parts(
 def is_affordable(n_outside: int, n_samples: int, n_values: float, metric: Any) -> bool:
     """Tell whether exactly the shortest edges take some ten seconds at most.
 
-    Parameters
-    ----------
-    n_outside, n_samples : int
-        Samples outside the largest part, and in all.
-    n_values : float
-        Values in a row that are not known to be 0.
-    metric : str or callable
-        Distance between two rows.
-
-    Returns
-    -------
-    bool
-        Whether they do.
+    Of `n_samples`, `n_outside` are outside the largest part; a row has `n_values` that are not
+    known to be 0.
     """
     work = float(n_outside) * n_samples * max(n_values, _LEAST_WORK_PER_PAIR)
     products = isinstance(metric, str) and metric in _PRODUCTS

@@ -6,23 +6,12 @@ import json
 import math
 from typing import Any
 
-__all__ = ["json_text"]
-
 
 def json_text(data: Any, *, encoding: str | None = None) -> str:
     r"""Return data as one line of JSON, with null for numbers that are not finite.
 
-    Parameters
-    ----------
-    data : object
-        Dictionaries, lists, tuples, text and numbers; anything else is written as its text.
-    encoding : str, optional
-        Of the stream it goes to; text that this cannot hold is escaped as JSON does it.
-
-    Returns
-    -------
-    str
-        The JSON.
+    Dictionaries, lists, tuples, text and numbers; anything else is written as its text. Text that
+    the encoding of the stream cannot hold is escaped as JSON does it.
 
     Examples
     --------

@@ -47,7 +47,7 @@ class LabelErrors:
     suggested : ndarray of shape (n,)
         What the others call them.
     given_share, suggested_share : ndarray of shape (n,)
-        Shares of the others' vote for both.
+        How probable the others make both.
     n_judged, n_labeled : int
         How many labels could be judged, and how many there are.
     """

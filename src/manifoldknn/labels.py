@@ -10,8 +10,6 @@ from sklearn.utils.validation import column_or_1d
 
 from manifoldknn.gpu.tensors import as_numpy
 
-__all__ = ["EncodedLabels", "encode_further", "encode_labels"]
-
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
@@ -21,21 +19,11 @@ _AUTO_MARKER = {"i": -1, "u": -1, "f": -1, "U": "", "S": b""}
 
 @dataclass(frozen=True, eq=False)
 class EncodedLabels:
-    """Labels as class numbers.
+    """Labels as class numbers."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The distinct labels, sorted.
-    codes : ndarray of shape (n_samples,)
-        Index into `classes`; -1 where unlabelled.
-    marker : object
-        What stands for "unlabelled" among decoded labels.
-    """
-
-    classes: Array
-    codes: npt.NDArray[np.intp]
-    marker: Any
+    classes: Array  # the distinct labels, sorted
+    codes: npt.NDArray[np.intp]  # index into `classes` of each sample; -1 where unlabelled
+    marker: Any  # what stands for "unlabelled" among decoded labels
 
     @property
     def labeled(self) -> npt.NDArray[np.intp]:
@@ -53,6 +41,11 @@ class EncodedLabels:
         table[-1] = self.marker
         return np.asarray(table[codes])
 
+    def numbers(self, labels: Array) -> npt.NDArray[np.intp]:
+        """Turn what `decode` gave back into class numbers; -1 for everything else."""
+        place = {name: code for code, name in enumerate(self.classes.tolist())}
+        return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+
     def relabeled(self, codes: npt.NDArray[np.intp]) -> "EncodedLabels":
         """Return other class numbers, less the classes that no sample has any more."""
         used, place = np.unique(codes[codes >= 0], return_inverse=True)
@@ -64,28 +57,18 @@ class EncodedLabels:
 
 
 def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
-    """Validate ``y``, find its unlabelled entries and number its classes.
+    """Validate ``y``, find its unlabelled entries and number its classes, or raise ValueError.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Integers, whole floats, booleans, strings or bytes: a sequence, a NumPy array, or a pandas
-        or polars column. Categories that do not occur are no classes.
-    unlabeled : object, default="auto"
-        The value that means "unlabelled", as missing values (None, NaN, NaT, NA, null, masked)
-        always do. With "auto", -1 and the empty string do. With any other value -1 may be a class;
-        None or NaN leave only the missing values. "auto" itself may be a class, not the marker.
+    `y` holds integers, whole floats, booleans, strings or bytes: a sequence, a NumPy array, or a
+    pandas or polars column. Categories that do not occur are no classes.
 
-    Returns
-    -------
-    EncodedLabels
-        Its marker is `unlabeled` where given, else -1 for integers, NaN for floats, "" for string
-        dtypes, None for booleans, and for objects the first unlabelled value in `y`, or None.
+    `unlabeled` is the value that means "unlabelled", as missing values (None, NaN, NaT, NA, null,
+    masked) always do. With "auto", -1 and the empty string do. With any other value -1 may be a
+    class; None or NaN leave only the missing values. "auto" itself may be a class, not the marker.
 
-    Raises
-    ------
-    ValueError
-        If `y` cannot be class labels, if nothing is labelled, or `unlabeled` can equal no label.
+    The marker of the answer is `unlabeled` where given, else -1 for integers, NaN for floats, ""
+    for string dtypes, None for booleans, and for objects the first unlabelled value in `y`, or
+    None.
 
     Examples
     --------
@@ -131,28 +114,10 @@ def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
 def encode_further(
     y: Any, known: EncodedLabels, *, unlabeled: Any = "auto"
 ) -> tuple[EncodedLabels, npt.NDArray[np.intp]]:
-    """Encode labels that come later beside those known, new classes among them.
+    """Encode labels that come later, and number those known among all classes.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_further,)
-        As in `encode_labels`; all may be unlabelled.
-    known : EncodedLabels
-        The labels so far.
-    unlabeled : object, default="auto"
-        As in `encode_labels`.
-
-    Returns
-    -------
-    known : EncodedLabels
-        The same labels, numbered among all classes.
-    codes : ndarray of shape (n_further,)
-        Class numbers of `y`; -1 where unlabelled.
-
-    Raises
-    ------
-    ValueError
-        If `y` cannot be class labels, or is of another type than the labels so far.
+    `y` is as in `encode_labels`, but all may be unlabelled. ValueError also if it is of another
+    type than the labels so far.
 
     Examples
     --------

@@ -161,7 +161,7 @@ def check_links(
     _, part = csgraph.connected_components(ties.tocsr(), directed=False)
 
     def named(code: int) -> str:
-        return repr(classes[code] if classes is not None else code)
+        return repr(classes[code : code + 1].tolist()[0] if classes is not None else code)
 
     of_class = part[n:]
     for code in range(n_classes):

@@ -49,30 +49,14 @@ _FEW_ROWS = 32  # up to here, the library's preparations cost more than the sear
 
 @dataclass(frozen=True)
 class Neighbors:
-    """Neighbours of some rows, nearest first, equal distances by index.
+    """Neighbours of some rows, nearest first, equal distances by index."""
 
-    Attributes
-    ----------
-    indices : ndarray of shape (n_rows, n_neighbors)
-        Row numbers of the fitted samples.
-    distances : ndarray of shape (n_rows, n_neighbors), float64
-        Their distances, ascending in each row.
-    """
-
-    indices: NDArray[np.intp]
-    distances: NDArray[np.float64]
+    indices: NDArray[np.intp]  # row numbers of the fitted samples, (n_rows, n_neighbors)
+    distances: NDArray[np.float64]  # ascending in each row
 
 
 def check_metric(metric: Any, *, is_sparse: bool) -> None:
-    """Raise ValueError unless `metric` can be searched exactly on such data.
-
-    Parameters
-    ----------
-    metric : str or callable
-        The user's choice.
-    is_sparse : bool
-        Whether the samples are a sparse matrix.
-    """
+    """Raise ValueError unless `metric` can be searched exactly on such data."""
     if callable(metric):
         if is_sparse:
             raise ValueError(
@@ -93,21 +77,11 @@ def check_metric(metric: Any, *, is_sparse: bool) -> None:
 
 
 class NeighborIndex(ABC):
-    """Neighbour search over a fixed set of samples.
+    """Neighbour search over a fixed set of samples."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    metric : str or callable
-        Distance between two rows.
-    is_exact : bool
-        Whether every sample counts.
-    """
-
-    X: Any
-    metric: Any
-    is_exact: bool = False
+    X: Any  # the samples, ndarray or CSR matrix
+    metric: Any  # distance between two rows
+    is_exact: bool = False  # whether every sample counts
 
     @property
     def n_samples(self) -> int:
@@ -138,20 +112,7 @@ class NeighborIndex(ABC):
 def sorted_neighbors(
     indices: NDArray[Any], distances: NDArray[Any], n_neighbors: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the nearest of some candidates, by distance and then index.
-
-    Parameters
-    ----------
-    indices, distances : ndarray of shape (n_rows, n_candidates)
-        Candidates; inf where one does not count.
-    n_neighbors : int
-        How many to keep.
-
-    Returns
-    -------
-    indices, distances : ndarray of shape (n_rows, n_neighbors)
-        The nearest, in order.
-    """
+    """Return the nearest of each row's candidates, by distance and then index; inf comes last."""
     order = np.argsort(distances, axis=1)
     nearest = np.take_along_axis(distances, order, axis=1)
     tied = np.flatnonzero((nearest[:, 1:] == nearest[:, :-1]).any(axis=1))
@@ -161,21 +122,10 @@ def sorted_neighbors(
 
 
 class ExactIndex(NeighborIndex):
-    """Exact neighbour search over a fixed set of samples.
+    """Exact neighbour search over a fixed set of samples, which are kept by reference.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples; kept by reference.
-    metric : str or callable, default="euclidean"
-        Distance between two rows.
-    n_jobs : int, optional
-        Threads or processes, as in scikit-learn.
-
-    Notes
-    -----
-    Cost of all neighbours: O(n log n) in few dimensions (kd-tree), O(n² d)
-    otherwise, in chunks of bounded memory.
+    Cost of all neighbours: O(n log n) in few dimensions (kd-tree), O(n² d) otherwise, in chunks of
+    bounded memory.
 
     Examples
     --------
@@ -227,35 +177,11 @@ class ExactIndex(NeighborIndex):
         return tree if tree.is_quicker(self.X, all_pairs, thread_count(self.n_jobs)) else None
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
-        """Return the nearest *other* samples of every sample.
-
-        Parameters
-        ----------
-        n_neighbors : int
-            How many, at most ``n_samples - 1``.
-
-        Returns
-        -------
-        Neighbors
-            A sample is never its own neighbour; its duplicates may be.
-        """
+        """Return the nearest *other* samples of every sample; its duplicates may be among them."""
         return self._nearest(self.X, n_neighbors, np.arange(self.n_samples))
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
-        """Return the nearest samples of new rows.
-
-        Parameters
-        ----------
-        Q : ndarray or CSR matrix of shape (n_queries, n_features)
-            New rows.
-        n_neighbors : int
-            How many, at most ``n_samples``.
-
-        Returns
-        -------
-        Neighbors
-            Neighbours among the samples, nearest first.
-        """
+        """Return the nearest samples of new rows."""
         if self._centered is not None and Q.shape[0] <= _FEW_ROWS:
             assert self._center is not None
             found = candidates_by_products(Q - self._center, *self._centered, n_neighbors)
@@ -293,30 +219,16 @@ class ExactIndex(NeighborIndex):
         indices, distances, beyond = self._measured(Q, count, needed)
         if itself is not None:
             distances[indices == itself[:, None]] = np.inf
-        return self._settled(Q, indices, distances, beyond, n_neighbors, itself)
-
-    def _settled(
-        self,
-        Q: Any,
-        indices: NDArray[np.intp],
-        distances: NDArray[np.float64],
-        beyond: NDArray[np.float64],
-        n_neighbors: int,
-        itself: NDArray[np.intp] | None,
-    ) -> Neighbors:
-        """Return the nearest by distance and then index, whoever was among the candidates.
-
-        Where the last that counts is as far as those may be that are no candidates, one of them
-        may be as far and have a smaller number: for those rows, all samples are looked at.
-        """
         found = Neighbors(*sorted_neighbors(indices, distances, n_neighbors))
         if indices.shape[1] == self.n_samples:
             return found
+        # Where the last that counts is as far as those may be that are no candidates, one of them
+        # may be as far and have a smaller number: for those rows, all samples are looked at.
         tied = np.flatnonzero(found.distances[:, -1] >= beyond)
         step = max(1, _BLOCK_VALUES // self.n_samples)
         for start in range(0, len(tied), step):
             rows = tied[start : start + step]
-            near, away = self._everyone(Q[rows], n_neighbors + (itself is not None))
+            near, away = self._everyone(Q[rows], needed)
             if itself is not None:
                 away[near == itself[rows, None]] = np.inf
             found.indices[rows], found.distances[rows] = sorted_neighbors(near, away, n_neighbors)
@@ -380,21 +292,9 @@ class ExactIndex(NeighborIndex):
 def nearest_euclidean(
     Q: NDArray[Any], X: NDArray[Any], candidates: NDArray[np.intp], n_neighbors: int
 ) -> Neighbors:
-    """Return the nearest of some candidates by distances measured pair by pair.
+    """Return the nearest of each row's candidates by distances measured pair by pair.
 
-    Parameters
-    ----------
-    Q, X : ndarray
-        Rows and samples.
-    candidates : ndarray of shape (n_queries, n_candidates)
-        Sample numbers, of which the last may be repeated.
-    n_neighbors : int
-        How many to keep.
-
-    Returns
-    -------
-    Neighbors
-        Nearest first, equal distances by index.
+    Of the candidates of a row, the last may be repeated.
     """
     distances = euclidean_lists(Q, X, candidates)
     repeated = candidates[:, 1:] == candidates[:, :-1]

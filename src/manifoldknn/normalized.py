@@ -43,7 +43,7 @@ class NormalizedGraph:
     factorize : bool
         Whether restrictions of a sparse graph are solved by factorisation.
     levels : tuple of ndarray
-        Rows that belong together, for long walks over all rows; may be empty.
+        Rows that belong together, for long walks; may be empty.
     n_jobs : int or None
         Threads of products with all rows.
     """
@@ -62,7 +62,8 @@ class NormalizedGraph:
             log_s.data = log_s.data - half[log_s.indices] - np.repeat(half, np.diff(log_s.indptr))
             self.log_s = log_s
         else:
-            self.log_s = graph.log_weights - half[:, None] - half[None, :]
+            self.log_s = graph.log_weights - half[:, None]
+            self.log_s -= half
         linked = graph.must_links_per_row() > 0
         self.group = np.where(linked, graph.must_link, -1)
         self._whole: Restriction | None = None
@@ -97,11 +98,14 @@ class NormalizedGraph:
         n_cut : int
             Edges passed over because their entry in S is below ``exp(LOG_CUT)``.
         """
-        if not self.is_sparse:
-            return rows, np.zeros(len(rows), dtype=np.intp), 0
         everything = len(rows) == len(self.log_degrees)
         if everything and self._whole_parts is not None:
             return self._whole_parts
+        if not self.is_sparse:
+            whole = rows, np.zeros(len(rows), dtype=np.intp), 0
+            if everything:
+                self._whole_parts = whole
+            return whole
         s = self._sub(rows)
         seen = s.data > LOG_CUT
         s.data = seen.astype(np.float64)
@@ -135,10 +139,11 @@ class NormalizedGraph:
             if self.factorize:
                 restriction = FactorRestriction(s, linked, group, half)
             else:
-                levels = restricted(self.levels, rows) if everything else ()
+                levels = restricted(self.levels, rows)
                 restriction = SparseRestriction(s, linked, group, half, levels, self.n_jobs)
         else:
-            restriction = DenseRestriction(np.exp(self.log_s[np.ix_(rows, rows)]))
+            s = self.log_s[np.ix_(rows, rows)]
+            restriction = DenseRestriction(np.exp(s, out=s))
         if everything:
             self._whole = restriction
         return restriction

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 import zipfile
 import zlib
@@ -14,9 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.tables import Column, Table, TableError
-
-__all__ = ["NumpyTable"]
+from manifoldknn.tables import Column, Table, TableError, number_text
 
 _CHUNK_ROWS = 8192
 _DAMAGE = (
@@ -28,16 +25,8 @@ _DAMAGE = (
 class NumpyTable(Table):
     """Arrays in a file.
 
-    Columns of a matrix are called by their numbers, "0", "1" and so on. An NPZ file
-    has one matrix, and arrays of as many entries as that has rows are columns under their
-    own names.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    form : {"npy", "npz"}
-        Its format.
+    Columns of a matrix are called by their numbers, "0", "1" and so on. An NPZ file has one matrix,
+    and arrays of as many entries as that has rows are columns under their own names.
     """
 
     def __init__(self, path: Path, form: str) -> None:
@@ -93,13 +82,8 @@ class NumpyTable(Table):
     def chunks(self, names: list[str]) -> Iterator[list[Column]]:
         """Yield some thousand rows at a time of some columns."""
         for start in range(0, self.n_rows, _CHUNK_ROWS):
-            part = slice(start, start + _CHUNK_ROWS)
-            yield [
-                self._columns[name][part].tolist()
-                if self._columns[name].dtype.kind == "U"
-                else self._columns[name][part].astype(np.float64)
-                for name in names
-            ]
+            parts = (self._columns[name][start : start + _CHUNK_ROWS] for name in names)
+            yield [p.tolist() if p.dtype.kind == "U" else p.astype(np.float64) for p in parts]
 
     def column_type(self, name: str) -> str:
         """Return one of `COLUMN_TYPES`."""
@@ -118,7 +102,7 @@ class NumpyTable(Table):
 
     def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
         """Write an NPZ file of all arrays and the new columns."""
-        plain = {name: _without_objects(column) for name, column in added.items()}
+        plain = {name: c.astype(str) if c.dtype.kind == "O" else c for name, c in added.items()}
         # Not by numpy.savez, whose own arguments no array may be named after.
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, array in (self._arrays | plain).items():
@@ -141,11 +125,5 @@ def _loaded(path: Path, form: str) -> dict[str, NDArray[Any]]:
 
 def _text(value: Any) -> str:
     if isinstance(value, float):
-        if math.isnan(value):
-            return ""
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+        return number_text(value)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _without_objects(column: NDArray[Any]) -> NDArray[Any]:
-    return column.astype(str) if column.dtype.kind == "O" else column

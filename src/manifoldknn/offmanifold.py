@@ -35,13 +35,8 @@ _LEAST_LIMIT = 0.5
 class OwnResiduals:
     """Residuals and spacings of samples among the others, computed when asked for.
 
-    Only remembers what follows from the model: filling it does not change the model,
-    and it is not written down with one.
-
-    Parameters
-    ----------
-    n_samples : int
-        How many samples.
+    Only remembers what follows from the model: filling it does not change the model, and it is not
+    written down with one.
     """
 
     def __init__(self, n_samples: int) -> None:
@@ -52,23 +47,11 @@ class OwnResiduals:
         return OwnResiduals, (len(self._values),)
 
     def of(
-        self,
-        rows: NDArray[np.intp],
-        reconstructed: Callable[[NDArray[np.intp]], Reconstruction],
+        self, rows: NDArray[np.intp], reconstructed: Callable[[NDArray[np.intp]], Reconstruction]
     ) -> NDArray[np.float64]:
-        """Return residuals, spacings and gaps of some samples.
+        """Return residuals, spacings and gaps of some samples, given any number of times.
 
-        Parameters
-        ----------
-        rows : ndarray of int
-            The samples, any number of times.
-        reconstructed : callable
-            Reconstructs samples from their neighbours, themselves excluded.
-
-        Returns
-        -------
-        ndarray of shape (len(rows), 3)
-            Residuals, spacings and gaps.
+        `reconstructed` reconstructs samples from their neighbours, themselves excluded.
         """
         new = np.unique(rows[np.isnan(self._values[rows, 0])])
         if new.size:
@@ -84,21 +67,11 @@ def oddities(
     *,
     typical: float = 1.0,
 ) -> NDArray[np.float64]:
-    """Compare residuals and spacings with those of the neighbours.
+    """Compare residuals and spacings with those of the neighbours, as in the text of this module.
 
-    Parameters
-    ----------
-    residuals, spacings : ndarray of shape (n_queries,)
-        Of the rows.
-    own : ndarray of shape (n_queries, n_neighbors, 3)
-        Residuals, spacings and gaps of their neighbours.
-    typical : float, default=1.0
-        Positive; a gap, where no neighbour has another that is not equal to it.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        As in the text of this module; 0 where a row equals a sample.
+    `own` are residuals, spacings and gaps of each row's neighbours, and `typical`, which is
+    positive, is a gap where no neighbour has another that is not equal to it. 0 where a row equals
+    a sample.
 
     Examples
     --------
@@ -116,18 +89,10 @@ def oddities(
 
 
 def usual_limit(of_samples: NDArray[np.float64]) -> float:
-    """Return the oddity beyond which a row is off the manifold.
+    """Return the oddity beyond which a row is off the manifold, from those of samples.
 
-    Parameters
-    ----------
-    of_samples : ndarray
-        Oddities of samples, most of which are on it.
-
-    Returns
-    -------
-    float
-        Exceeded by 1 % of them, but not beyond twice what 10 % of them exceed (a few
-        samples may be outliers themselves), and not below ½.
+    Exceeded by 1 % of them, but not beyond twice what 10 % of them exceed (a few samples may be
+    outliers themselves), and not below ½.
     """
     finite = of_samples[np.isfinite(of_samples)]
     if not finite.size:
@@ -166,18 +131,7 @@ class ReconstructionError:
 
 
 def relative_error(truth: Similarities, rebuilt: Similarities) -> float:
-    """Return 100·‖T - R‖² / ‖T‖² for similarities T and their reconstruction R.
-
-    Parameters
-    ----------
-    truth, rebuilt : Similarities
-        The same rows and columns.
-
-    Returns
-    -------
-    float
-        In percent; 0 if all are 0.
-    """
+    """Return 100·‖T - R‖² / ‖T‖² for similarities T and their reconstruction R; 0 if all are 0."""
     top = max(float(side.log_scale.max(initial=-np.inf)) for side in (truth, rebuilt))
     if np.isneginf(top):
         return 0.0

@@ -8,9 +8,15 @@ import sys
 from typing import Any, NoReturn
 
 import manifoldknn
-from manifoldknn.parameters import GRAPHS, ON_UNREACHED
+from manifoldknn.parameters import GRAPHS, ON_UNREACHED, VOTES
 
-__all__ = ["as_options", "build_parser"]
+__all__ = ["PARAMETERS", "as_options", "build_parser"]
+
+PARAMETERS = (
+    "n_neighbors", "vote", "graph", "graph_neighbors", "sigma", "alpha", "sharpness", "tree_depth",
+    "theta", "metric", "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs",
+    "device", "random_state",
+)  # fmt: skip
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz")
 
@@ -31,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     >>> from manifoldknn.options import build_parser
     >>> options = build_parser().parse_args(["classify", "a.csv", "--label", "y", "--alpha", "0.9"])
     >>> options.command, options.alpha, options.graph_neighbors
-    ('classify', 0.9, 10)
+    ('classify', 0.9, None)
     """
     parser = _Parser(
         prog="manifoldknn",
@@ -83,19 +89,15 @@ def as_options(text: str) -> str:
 
 
 _NEW_COLUMNS = (
-    "New columns: predicted; confidence, the share of the vote for it; margin, confidence minus "
-    "the largest share of another class, below 0 where a given label loses the vote; off_manifold, "
-    "above 1 where a row is odder than 99 % of rows; unreached, where no label reaches a row: its "
-    "confidence and margin are 0."
+    "New columns: predicted; confidence, how probable it is (with --vote neighbors, its share of "
+    "the vote); margin, confidence minus that of the next class, below 0 where a given label is "
+    "contradicted; off_manifold, above 1 where a row is odder than 99 % of rows; unreached, where "
+    "no label reaches a row: its confidence and margin are 0."
 )
 
-_PARAMETERS = (
-    "n_neighbors", "graph_neighbors", "graph", "sigma", "alpha", "tree_depth", "theta", "metric",
-    "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device",
-    "random_state",
-)  # fmt: skip
-_SETTABLE = "|".join(_PARAMETERS)
-_COMPOUND = "|".join(name for name in _PARAMETERS if "_" in name)  # no ordinary words
+_SAID = (*PARAMETERS, "must_link", "cannot_link")
+_SETTABLE = "|".join(_SAID)
+_COMPOUND = "|".join(name for name in _SAID if "_" in name)  # no ordinary words
 
 
 def _as_setting(match: re.Match[str]) -> str:
@@ -115,7 +117,7 @@ def _classify(commands: Any) -> None:
     )
     parser.add_argument(
         "--no-validate", dest="validate", action="store_false",
-        help="leave out the cross-validated accuracy and the check of labels",
+        help="leave out the accuracy to expect and the check of labels",
     )  # fmt: skip
 
 
@@ -170,6 +172,12 @@ def _learning(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
         help="text that means 'no label', as an empty cell does; '': only empty cells do "
         "[-1 too, if all labels are whole numbers]",
     )
+    links = parser.add_argument_group("links by hand")
+    for kind, text in (("must", "one class"), ("cannot", "different classes")):
+        links.add_argument(
+            f"--{kind}-link", metavar="FILE",
+            help=f"CSV with two columns: ids (without --id, numbers from 1) of rows of {text}",
+        )  # fmt: skip
     _parameters(parser.add_argument_group("parameters of the method (see the documentation)"))
     _speech(parser)
     return parser
@@ -192,29 +200,39 @@ def _speech(parser: argparse.ArgumentParser) -> None:
 
 
 def _parameters(group: Any) -> None:
+    """Add an option for every parameter: None where it is not given, so that defaults hold."""
+
     def add(name: str, **settings: Any) -> None:
         spellings = [f"--{name.replace('_', '-')}"]
         if "_" in name:
             spellings.append(f"--{name}")
         group.add_argument(*spellings, dest=name, **settings)
 
-    add("n_neighbors", type=int, default=5, metavar="N", help="labelled rows that vote [5]")
-    add("graph", choices=GRAPHS, default="pruned", help="pairs that are linked [pruned]")
-    add("graph_neighbors", type=int, default=10, metavar="N", help="neighbours in the graph [10]")
-    add("sigma", type=_sigma, default="auto", help="width of the kernel [auto]")
-    add("alpha", type=float, default=0.99, help="strength kept per step of the walk [0.99]")
-    add("tree_depth", type=int, default=2, metavar="N", help="levels of the strengthened tree [2]")
-    add("theta", type=float, default=0.1, help="strength of that tree [0.1]")
-    add("metric", default="euclidean", help="distance between rows [euclidean]")
-    add("neighbors", choices=("auto", "exact", "inverted"), default="auto", help="search [auto]")
-    add("on_unreached", choices=ON_UNREACHED, default="nearest", help="unreached rows [nearest]")
-    add("class_prior", type=_prior, default=None, metavar="P",
-        help="none, labeled, or shares such as 0.7,0.3 in the order of classes [none]")  # fmt: skip
-    add("tol", type=float, default=1e-3, help="accuracy of the walk [1e-3]")
-    add("max_iter", type=int, default=1000, metavar="N", help="most iterations [1000]")
-    add("n_jobs", type=int, default=None, metavar="N", help="threads [all cores]")
-    add("device", default="auto", help="auto (the CPU), cpu, cuda, cuda:N or mps [auto]")
-    add("random_state", type=int, default=None, metavar="SEED", help="seed of the search [fixed]")
+    group.add_argument(
+        "--as-published", action="store_true",
+        help="the method as the paper has it: --vote neighbors --graph full --alpha 0.99, "
+        "where these are not given",
+    )  # fmt: skip
+    add("vote", choices=VOTES, help="who votes: class densities, or labelled rows [classes]")
+    add("n_neighbors", type=int, metavar="N", help="labelled rows that vote or are named [5]")
+    add("graph", choices=GRAPHS, help="pairs that are linked [pruned]")
+    add("graph_neighbors", type=int, metavar="N", help="neighbours in the graph [10]")
+    add("sigma", type=_number, help="width of the kernel [auto]")
+    add("alpha", type=_number, help="strength kept per step of the walk [auto]")
+    add("sharpness", type=_number, help="power of the densities [auto: from hidden labels]")
+    add("class_prior", type=_prior, metavar="P",
+        help="how common classes are: equal; labeled, for labels of rows drawn at random; or "
+        "shares, such as cat=0.7,dog=0.3 or 0.7,0.3 in the order of classes [equal]")  # fmt: skip
+    add("tree_depth", type=int, metavar="N", help="levels of the strengthened tree [2]")
+    add("theta", type=float, help="strength of that tree [0.1]")
+    add("metric", help="distance between rows [euclidean]")
+    add("neighbors", choices=("auto", "exact", "inverted"), help="search [auto]")
+    add("on_unreached", choices=ON_UNREACHED, help="unreached rows [nearest]")
+    add("tol", type=float, help="accuracy of the walk [1e-3]")
+    add("max_iter", type=int, metavar="N", help="most iterations [1000]")
+    add("n_jobs", type=int, metavar="N", help="threads [all cores]")
+    add("device", help="auto (the CPU), cpu, cuda, cuda:N or mps [auto]")
+    add("random_state", type=int, metavar="SEED", help="seed of the search [fixed]")
 
 
 def _positive(text: str) -> int:
@@ -230,7 +248,7 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _sigma(text: str) -> float | str:
+def _number(text: str) -> float | str:
     try:
         return "auto" if text == "auto" else float(text)
     except ValueError:
@@ -238,11 +256,18 @@ def _sigma(text: str) -> float | str:
 
 
 def _prior(text: str) -> Any:
-    if text in ("none", "labeled"):
-        return None if text == "none" else text
+    """Return a word, shares in the order of classes, or shares by the names of classes."""
+    if text in ("equal", "labeled"):
+        return text
     try:
-        return [float(part) for part in text.split(",")]
+        if "=" not in text:
+            return [float(part) for part in text.split(",")]
+        pairs = [part.rsplit("=", 1) for part in text.split(",")]
+        shares = {name.strip(): float(share) for name, share in pairs}
     except ValueError:
+        shares = {}
+    if len(shares) != text.count(",") + 1:
         raise argparse.ArgumentTypeError(
-            f"{text!r} must be none, labeled, or numbers such as 0.7,0.3"
-        ) from None
+            f"{text!r} must be equal, labeled, or shares such as cat=0.7,dog=0.3 or 0.7,0.3"
+        )
+    return shares

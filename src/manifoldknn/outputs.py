@@ -54,15 +54,21 @@ def check_targets(
     Parameters
     ----------
     options : Namespace
-        With ``file`` and ``force``.
+        With ``file``, ``force`` and, if there are such, files of links.
     targets : mapping of str to str or None
         Files to write, by the option that names them.
     model : str, optional
         A model that is read, and so must not be written over.
     """
-    taken = {} if is_stream(options.file) else {os.path.realpath(options.file): "the input itself"}
-    if model is not None:
-        taken[os.path.realpath(model)] = "the model itself"
+    read = {
+        "the input itself": options.file,
+        "the model itself": model,
+        "what --must-link names": getattr(options, "must_link", None),
+        "what --cannot-link names": getattr(options, "cannot_link", None),
+    }
+    taken = {
+        os.path.realpath(name): what for what, name in read.items() if name and not is_stream(name)
+    }
     for option, name in targets.items():
         if name == "-" and option != "--out":
             raise TableError(f"{option} -: only the table can go to standard output; name a file")

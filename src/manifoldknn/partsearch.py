@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -32,24 +32,7 @@ Measure = Callable[[NDArray[np.intp]], NDArray[Any]]
 def search_of_parts(
     X: Any, parts: NDArray[np.intp], *, metric: Any, n_jobs: int | None = None
 ) -> PartSearch:
-    """Return a search over the members of parts.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    parts : ndarray of shape (n_samples,)
-        Number of the part each sample belongs to, 0 … n_parts - 1.
-    metric : str or callable
-        Distance between two rows.
-    n_jobs : int, optional
-        Threads; all cores by default. The answers do not depend on it.
-
-    Returns
-    -------
-    PartSearch
-        By matrix products for dense rows and Euclidean or cosine distances, else by the metric.
-    """
+    """Return a search by products (dense rows, Euclidean or cosine), else by the metric itself."""
     named = metric if isinstance(metric, str) else ""
     if named in EUCLIDEAN | {"cosine"} and not sparse.issparse(X):
         return ProductSearch(X, parts, metric=metric, n_jobs=n_jobs)
@@ -57,25 +40,9 @@ def search_of_parts(
 
 
 class PartSearch(ABC):
-    """Search over the members of parts.
+    """Search over the members of parts, of which `parts` tells the number for every sample.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    parts : ndarray of shape (n_samples,)
-        Number of the part each sample belongs to, 0 … n_parts - 1.
-    metric : str or callable
-        Distance between two rows.
-    n_jobs : int, optional
-        Threads; all cores by default.
-
-    Attributes
-    ----------
-    parts : ndarray of shape (n_samples,)
-        As given.
-    sizes : ndarray of shape (n_parts,)
-        Number of members of every part.
+    `sizes` counts the members of every part. Answers do not depend on `n_jobs`.
     """
 
     def __init__(
@@ -101,21 +68,10 @@ class PartSearch(ABC):
     ) -> NDArray[np.intp]:
         """Return the member of a part nearest to a point, for many points.
 
-        Parameters
-        ----------
-        asked : ndarray of shape (n_points,)
-            The part that each point looks into.
-        points : callable
-            ``points(some)`` returns some of the points, by their places in `asked`.
-
-        Returns
-        -------
-        ndarray of shape (n_points,)
-            Sample numbers; of equally near ones, the smallest but for rounding.
-
-        Notes
-        -----
-        Cost O(m·d) for each point that looks into a part of m members; memory O(block).
+        `asked` are the parts that the points look into, and ``points(some)`` returns some of the
+        points, by their places in `asked`. Of equally near members the smallest number wins, but
+        for rounding. Cost O(m·d) for each point that looks into a part of m members; memory
+        O(block).
         """
         answer = np.empty(len(asked), dtype=np.intp)
         by_part = np.argsort(asked, kind="stable")
@@ -124,7 +80,8 @@ class PartSearch(ABC):
             part = int(asked[by_part[start]])
             for at in range(start, end, self._step):
                 some = by_part[at : min(at + self._step, end)]
-                answer[some] = self._nearest_in(part, points(some))
+                measure = self._distances_of(points(some), part)
+                answer[some] = self._least(measure, self.members(part), len(some))
         return answer
 
     def nearest_to_rows(
@@ -133,32 +90,16 @@ class PartSearch(ABC):
         """Return the member of a part nearest to a sample, for many samples."""
         return self.nearest_members(asked, lambda some: self.rows(samples[some]))
 
-    def lengths(self, one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the distance of each pair of samples."""
-        return pair_distances(self.X, one, other, metric=self.metric)
-
-    def _nearest_in(self, part: int, points: Any) -> NDArray[np.intp]:
-        """Return the nearest members of one part, with a running minimum over blocks of it."""
-        measure = self._distances_of(points, self._origin(part))
-        return self._least(measure, self.members(part), points.shape[0])
-
     def nearest_strangers(self) -> NDArray[np.intp]:
         """Return for every part the sample of any other that is nearest to its centre.
 
-        Returns
-        -------
-        ndarray of shape (n_parts,)
-            Sample numbers.
-
-        Notes
-        -----
         Cost O(n·d) for each part; memory O(block).
         """
         n_parts = len(self.sizes)
         answer = np.empty(n_parts, dtype=np.intp)
         for at in range(0, n_parts, self._step):
             some = np.arange(at, min(at + self._step, n_parts))
-            measure = self._distances_of(self.centres(some), self._origin())
+            measure = self._distances_of(self.centres(some))
             of_strangers = partial(self._without_relatives, measure, at, at + len(some))
             answer[some] = self._least(of_strangers, self._order, len(some))
         return answer
@@ -190,14 +131,9 @@ class PartSearch(ABC):
             least[better], answer[better] = away[better], found[better]
         return answer
 
-    def _origin(self, part: int | None = None) -> Any:
-        """Return a point in the middle of a part, or of all samples, if that is of use."""
-        del part
-        return None
-
     @abstractmethod
-    def _distances_of(self, points: Any, origin: Any) -> Measure:
-        """Return what measures points and some rows: distances, or what orders as they do."""
+    def _distances_of(self, points: Any, part: int | None = None) -> Measure:
+        """Return what measures points and rows of a part, or any: in the order of distances."""
 
     @abstractmethod
     def rows(self, chosen: NDArray[np.intp]) -> Any:
@@ -219,31 +155,25 @@ class PartSearch(ABC):
 class ProductSearch(PartSearch):
     """Search by matrix products, on rows of length 1 for the cosine: then ‖x-y‖² = 2·(1-cos).
 
-    Parts are near each other if their means are. Parameters are those of `PartSearch`.
+    Parts are near each other if their means are.
     """
 
-    def __init__(
-        self, X: Any, parts: NDArray[np.intp], *, metric: Any, n_jobs: int | None = None
-    ) -> None:
-        super().__init__(X, parts, metric=metric, n_jobs=n_jobs)
-        self._centres = self._means(parts)
-
-    def _means(self, parts: NDArray[np.intp]) -> NDArray[np.float64]:
+    @cached_property
+    def _centres(self) -> NDArray[np.float64]:
         sums = np.zeros((len(self.sizes), self.X.shape[1]))
         for at in range(0, len(self._order), self._step):
             some = self._order[at : at + self._step]
-            first = np.flatnonzero(np.diff(parts[some], prepend=-1))
+            first = np.flatnonzero(np.diff(self.parts[some], prepend=-1))
             values = self.rows(some).astype(np.float64)
-            sums[parts[some[first]]] += np.add.reduceat(values, first, axis=0)
+            sums[self.parts[some[first]]] += np.add.reduceat(values, first, axis=0)
         return sums / self.sizes[:, None]
 
-    def _origin(self, part: int | None = None) -> NDArray[Any]:
+    def _distances_of(self, points: NDArray[Any], part: int | None = None) -> Measure:
         # Near the origin, products are accurate where it matters: among the rows searched.
         if part is None:
-            return np.average(self._centres, axis=0, weights=self.sizes).astype(self.X.dtype)
-        return self._centres[part].astype(self.X.dtype)
-
-    def _distances_of(self, points: NDArray[Any], origin: NDArray[Any]) -> Measure:
+            origin = np.average(self._centres, axis=0, weights=self.sizes).astype(self.X.dtype)
+        else:
+            origin = self._centres[part].astype(self.X.dtype)
         ours = _with_column(points, origin)
         ours[:, :-1] *= -2.0
         ours[:, -1] = 1.0
@@ -288,15 +218,13 @@ def _with_column(points: NDArray[Any], origin: NDArray[Any]) -> NDArray[Any]:
 class MetricSearch(PartSearch):
     """Search by any metric, on dense or sparse rows.
 
-    There need be no means, so one of its members stands for a part: that of some with the
-    least sum of distances to the others of them. Parameters are those of `PartSearch`.
+    There need be no means, so one of its members stands for a part: that of some with the least sum
+    of distances to the others of them.
     """
 
-    def __init__(
-        self, X: Any, parts: NDArray[np.intp], *, metric: Any, n_jobs: int | None = None
-    ) -> None:
-        super().__init__(X, parts, metric=metric, n_jobs=n_jobs)
-        self._stand_ins = np.array([self._middle(part) for part in range(len(self.sizes))])
+    @cached_property
+    def _stand_ins(self) -> NDArray[np.intp]:
+        return np.array([self._middle(part) for part in range(len(self.sizes))])
 
     def _middle(self, part: int) -> int:
         members = self.members(part)
@@ -306,8 +234,8 @@ class MetricSearch(PartSearch):
         away = pairwise_distances(self.X[some], metric=self.metric)
         return int(some[np.argmin(away.sum(axis=1))])
 
-    def _distances_of(self, points: Any, origin: Any) -> Measure:
-        del origin  # distances need none
+    def _distances_of(self, points: Any, part: int | None = None) -> Measure:
+        del part  # distances are the same for all
 
         def measure(rows: NDArray[np.intp]) -> NDArray[Any]:
             return np.asarray(pairwise_distances(points, self.X[rows], metric=self.metric))
@@ -335,22 +263,7 @@ class MetricSearch(PartSearch):
 def pair_distances(
     X: Any, one: NDArray[np.intp], other: NDArray[np.intp], *, metric: Any
 ) -> NDArray[np.float64]:
-    """Return the distance of each pair ``(X[one[e]], X[other[e]])`` by any metric.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The samples.
-    one, other : ndarray of int
-        The pairs.
-    metric : str or callable
-        Distance between two rows.
-
-    Returns
-    -------
-    ndarray of float64
-        One distance per pair.
-    """
+    """Return the distance of each pair ``(X[one[e]], X[other[e]])`` by any metric."""
     if isinstance(metric, str) and metric in EUCLIDEAN:
         return euclidean_pairs(X, X, one, other)
     out = np.empty(len(one))

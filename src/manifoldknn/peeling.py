@@ -33,7 +33,7 @@ from manifoldknn.restriction import SparseRestriction, of_rows, run_starts
 logger = logging.getLogger(__name__)
 
 _FIRST_GOAL = 1e-3  # relative residual at which a level is looked at first, as a share of tol;
-_GOAL_FOR_FEW = 1e-2  # and where only some rows are wanted
+_GOAL_FOR_FEW = 5e-3  # and where only some rows are wanted
 _FURTHER = 1e-1  # how much smaller it becomes before each further look
 _SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
@@ -55,12 +55,16 @@ class Columns:
     views : ndarray of shape (n_views, n_columns)
         Logarithms of column factors in which entries of a row are compared; -inf
         leaves a column out. An entry must be accurate in every view.
+    reach : float, default=0
+        Entries down to ``exp(-reach)`` of the largest of their row must be accurate by
+        themselves, smaller ones beside that; 0: all beside the largest.
     """
 
     rows: NDArray[np.intp]
     cols: NDArray[np.intp]
     log_values: NDArray[np.float64]
     views: NDArray[np.float64]
+    reach: float = 0.0
 
     @property
     def n_columns(self) -> int:
@@ -342,6 +346,7 @@ class _Levels:
     ) -> NDArray[np.bool_]:
         """Tell which entries are within `tol` of the largest of their row, in every view."""
         accurate = np.ones(log_x.shape, dtype=bool)
+        log_tol, reach = np.log(self.tol), self.columns.reach
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             value, error, out = log_x[part], log_error[part], accurate[part]
@@ -351,8 +356,9 @@ class _Levels:
                 seen = np.flatnonzero(view > -np.inf)
                 if seen.size:
                     largest = (clear[:, seen] + view[seen]).max(axis=1)
-                    allowed = np.log(self.tol) + np.maximum(largest, reference[rows[part]])
-                    out[:, seen] &= error[:, seen] <= allowed[:, None] - view[seen]
+                    least = np.maximum(largest, reference[rows[part]]) - reach
+                    allowed = np.maximum(clear[:, seen] + view[seen], least[:, None])
+                    out[:, seen] &= error[:, seen] <= log_tol + allowed - view[seen]
         return accurate
 
     def _accurate_parts(
@@ -372,10 +378,10 @@ class _Levels:
             seen = np.flatnonzero(view > -np.inf)
             if seen.size:
                 largest = (log_x[:, seen] + view[seen]).max(axis=1)
-                allowed = np.log(self.tol) + np.maximum(largest, reference[rows])
+                least = np.maximum(largest, reference[rows]) - self.columns.reach
                 for column in seen:
-                    least = log_error[:, column] + view[column]
-                    accurate[:, column] &= allowed >= least[parts]
+                    allowed = np.log(self.tol) + np.maximum(log_x[:, column] + view[column], least)
+                    accurate[:, column] &= allowed >= (log_error[:, column] + view[column])[parts]
         return accurate
 
     def _keep(

@@ -8,28 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["array_from_plain", "array_to_plain", "from_plain", "to_plain"]
-
 _MISSING_NAMES = ("NAType", "NaTType")
 
 
 def to_plain(value: Any) -> dict[str, Any]:
     """Return a value as a dictionary that JSON can hold and `from_plain` understands.
 
-    Parameters
-    ----------
-    value : None, bool, int, float, str or bytes
-        Or a NumPy scalar of these kinds; pandas' NA and NaT count as None.
-
-    Returns
-    -------
-    dict
-        ``{"type": ..., "value": ...}``.
-
-    Raises
-    ------
-    TypeError
-        For any other value.
+    None, bool, int, float, str or bytes, or a NumPy scalar of these kinds; pandas' NA and NaT count
+    as None. TypeError for any other.
 
     Examples
     --------

@@ -17,19 +17,9 @@ _EPS, _TINY = 2.0**-52, 2.0**-1022
 
 
 def active_set(gram: Matrix, max_iter: int) -> Numbers | None:
-    """Minimise ``z @ gram @ z`` over the simplex.
+    """Minimise ``z @ gram @ z`` over the simplex; None if iterations did not suffice.
 
-    Parameters
-    ----------
-    gram : list of list of float
-        Gram matrix of the differences, the smallest first.
-    max_iter : int
-        Limit on iterations.
-
-    Returns
-    -------
-    list of float or None
-        z, which sums to 1; None if iterations did not suffice.
+    `gram` is the Gram matrix of the differences, the smallest first.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from manifoldknn import persist
 from manifoldknn.archive import ModelFileError
+from manifoldknn.cautions import confidence_words
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.features import FeatureStep
 from manifoldknn.inputs import opened
@@ -130,6 +131,8 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
         with stage(seconds, "writing"):
             write_table(table, target, added, options)
     data = _data(texts, confidence, unreached, off) | {
+        "calibrated": clf.calibrated_,
+        "confidence_is": confidence_words(clf),
         "outside_range": outside,
         "notes": notes,
         "seconds": {name: round(s, 2) for name, s in seconds.items()},
@@ -159,7 +162,9 @@ def _text(data: dict[str, Any]) -> str:
     text = as_table(
         ["class", "predicted"], [[name or "(none)", f"{count:,}"] for name, count in per_class]
     )
-    text += f"\n\nconfidence  {data['mean_confidence']:.2f} on average"
+    text += (
+        f"\n\nconfidence  {data['mean_confidence']:.2f} on average; it is {data['confidence_is']}"
+    )
     text += f"\nodd rows    {data['off_manifold']:,} of {data['rows']:,} with off_manifold above 1"
     outside = data["outside_range"]
     if outside:

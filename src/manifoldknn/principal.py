@@ -18,17 +18,8 @@ _TINY = 1e-12  # variance, relative to the largest, below which an axis is round
 
 
 class PrincipalAxes:
-    """Principal axes of some rows of X.
+    """Principal axes of the chosen rows of X.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The samples.
-    chosen : ndarray of int
-        The rows that count.
-
-    Notes
-    -----
     With m rows, d columns and k = min(m, d): O(m·d·k) for the matrix of products, O(k³) for its
     eigenvectors. Memory O(k²) and a block; rows are never centred all at once.
     """
@@ -45,18 +36,9 @@ class PrincipalAxes:
             self._products += block @ block.T if self._by_rows else block.T @ block
 
     def leading(self, count: int) -> NDArray[np.float32]:
-        """Return the axes of the largest variance.
+        """Return the axes of the largest variance as orthonormal columns, the largest first.
 
-        Parameters
-        ----------
-        count : int
-            How many are wanted.
-
-        Returns
-        -------
-        ndarray of shape (n_features, at most count)
-            Orthonormal columns, the largest variance first. There are fewer where the rows
-            do not span as many dimensions.
+        There are fewer than `count` where the rows do not span as many dimensions.
         """
         size = len(self._products)
         first = max(0, size - count)

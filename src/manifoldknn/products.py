@@ -19,24 +19,10 @@ def least_distance(
 ) -> NDArray[np.float64]:
     """Return how far samples are at least that a product says are no nearer than `distances`.
 
-    The square ‖x‖² - 2xy + ‖y‖² is wrong by no more than (d + 8) u (2‖x‖ + r)² for samples within
-    r of x, whose norms are at most ‖x‖ + r; u = 2⁻⁵³ in double precision.
-
-    Parameters
-    ----------
-    distances : ndarray
-        From expanded squares in double precision.
-    norms : ndarray
-        ‖x‖, for each of them.
-    n_columns : int
-        d.
-    rounding : float
-        Relative error of the coordinates themselves.
-
-    Returns
-    -------
-    ndarray
-        Lower bounds, negative where nothing is known.
+    The square ‖x‖² - 2xy + ‖y‖² is wrong by no more than (d + 8) u (2‖x‖ + r)² for samples within r
+    of x, whose norms are at most ‖x‖ + r; u = 2⁻⁵³ in double precision. `norms` are ‖x‖ for each
+    distance, `rounding` is the relative error of the coordinates themselves. Negative where nothing
+    is known.
     """
     reach = 2.0 * norms + distances
     wrong = (n_columns + 8) * 2.0**-53 * np.square(reach)
@@ -49,25 +35,10 @@ def candidates_by_products(
 ) -> NDArray[np.intp]:
     """Return samples among which the nearest of every row certainly are.
 
-    One matrix product gives ‖x‖² - 2xq, which orders the samples as their
-    distances do, up to rounding. What lies within rounding of the last place
-    stays a candidate.
-
-    Parameters
-    ----------
-    Q : ndarray of shape (n_queries, n_features)
-        Rows, few enough that a distance to every sample fits into memory.
-    X : ndarray of shape (n_samples, n_features)
-        Samples, best near the origin.
-    norms : ndarray of shape (n_samples,)
-        Their `squared_norms`.
-    n_neighbors : int
-        How many are wanted, at most ``n_samples``.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_candidates)
-        Sample numbers; where a row has fewer candidates, its last is repeated.
+    One matrix product gives ‖x‖² - 2xq, which orders the samples as their distances do, up to
+    rounding. What lies within rounding of the last place stays a candidate. Samples are best near
+    the origin; `norms` are their `squared_norms`, and a distance from every row to every sample
+    must fit into memory. Where a row has fewer candidates than others, its last is repeated.
     """
     n, d = X.shape
     if X.dtype == np.float32 and not _LEAST_SQUARE < norms.max() < _MOST_SQUARE:

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn import cells
-from manifoldknn.tables import Column, Table, TableError
-
-__all__ = ["MOST_CATEGORIES", "Profile", "profile_columns"]
+from manifoldknn.tables import Table, TableError
 
 MOST_CATEGORIES = 30
 _EXACT = 2.0**53  # whole numbers beyond are rounded
@@ -18,35 +16,17 @@ _EXACT = 2.0**53  # whole numbers beyond are rounded
 
 @dataclass
 class Profile:
-    """What is known about a column.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    kind : str
-        "number", "boolean", "date", "category", "text", or why it cannot be used.
-    low, high : float
-        Smallest and largest number.
-    n_missing, n_rows : int
-        Missing values, and rows.
-    categories : set of str
-        Different texts, at most 31 of them.
-    is_counter : bool
-        Whether it numbers the rows one by one.
-    is_flag : bool
-        Whether all its numbers are 0 or 1.
-    """
+    """What is known about a column."""
 
     name: str
-    kind: str
-    low: float = np.inf
-    high: float = -np.inf
+    kind: str  # "number", "boolean", "date", "category", "text", or why it cannot be used
+    low: float = np.inf  # smallest number
+    high: float = -np.inf  # largest number
     n_missing: int = 0
     n_rows: int = 0
-    categories: set[str] = field(default_factory=set)
-    is_counter: bool = True
-    is_flag: bool = True
+    categories: set[str] = field(default_factory=set)  # different texts, at most 31 of them
+    is_counter: bool = True  # whether it numbers the rows one by one
+    is_flag: bool = True  # whether all its numbers are 0 or 1
 
     def take_numbers(self, values: NDArray[np.float64]) -> None:
         """Learn from more values, NaN where missing."""
@@ -73,17 +53,9 @@ class Profile:
         self.n_rows += len(texts)
 
     def unusable(self, insist: bool) -> str:
-        """Return why the column cannot be a feature; "" if it can.
+        """Return why the column cannot be a feature; "" if it can, or if the user insists on it.
 
-        Parameters
-        ----------
-        insist : bool
-            Whether the user wants it in spite of doubts.
-
-        Raises
-        ------
-        TableError
-            If it has only missing values, which somebody should know about.
+        TableError if it has only missing values, which somebody should know about.
         """
         if self.kind not in ("number", "boolean", "date", "category", "text"):
             return self.kind
@@ -113,32 +85,18 @@ class Profile:
 def profile_columns(table: Table, names: list[str]) -> list[Profile]:
     """Find out what columns hold.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    names : list of str
-        Columns of interest.
-
-    Returns
-    -------
-    list of Profile
-        One per name.
-
-    Notes
-    -----
-    Text is first taken for numbers, which most of it is; a second pass looks only at
-    columns that are something else.
+    Text is first taken for numbers, which most of it is; a second pass looks only at columns that
+    are something else.
     """
     profiles = [Profile(name, table.kind(name)) for name in names]
     readable = [p for p in profiles if p.kind in ("text", "number", "boolean", "date")]
     unclear = [p for p in readable if p.kind == "text"]
     for chunk in table.chunks([p.name for p in readable]):
         for profile, column in zip(readable, chunk):
-            if profile.kind != "text":
-                _take(profile, column)
+            if not isinstance(column, list):
+                profile.take_numbers(column)
             elif profile in unclear:
-                values = cells.numbers(_texts(column))
+                values = cells.numbers(column)
                 if values is None:
                     unclear.remove(profile)
                 else:
@@ -159,12 +117,13 @@ def _profile_texts(table: Table, profiles: list[Profile]) -> None:
         profile.n_missing = profile.n_rows = 0
     for chunk in table.chunks([p.name for p in profiles]):
         for profile, column in zip(profiles, chunk):
-            texts, possible = _texts(column), kinds[profile.name]
-            profile.take_texts(texts)
-            if "boolean" in possible and cells.booleans(texts) is None:
+            assert isinstance(column, list)
+            possible = kinds[profile.name]
+            profile.take_texts(column)
+            if "boolean" in possible and cells.booleans(column) is None:
                 possible.discard("boolean")
             if "date" in possible:
-                days = cells.dates(texts)
+                days = cells.dates(column)
                 if days is None:
                     possible.discard("date")
                 else:
@@ -174,21 +133,9 @@ def _profile_texts(table: Table, profiles: list[Profile]) -> None:
         if "boolean" in possible:
             profile.kind = "boolean"
             words = {word.lower()[0] for word in profile.categories}
-            profile.low, profile.high = (
-                0.0,
-                1.0 if len(words & set("ty")) and words & set("fn") else 0.0,
-            )
+            both = words & set("ty") and words & set("fn")
+            profile.low, profile.high = 0.0, 1.0 if both else 0.0
         elif "date" in possible:
             profile.kind, profile.low, profile.high = "date", found.low, found.high
         elif len(profile.categories) <= MOST_CATEGORIES:
             profile.kind = "category"
-
-
-def _take(profile: Profile, column: Column) -> None:
-    assert not isinstance(column, list)
-    profile.take_numbers(column)
-
-
-def _texts(column: Column) -> list[str]:
-    assert isinstance(column, list)
-    return column

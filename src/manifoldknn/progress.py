@@ -47,15 +47,7 @@ _watcher: ContextVar[tuple[dict[str, float], Callable[[], None]] | None] = Conte
 def timed_stages(
     seconds: dict[str, float], after: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Write down how long each stage of the fits inside the block takes.
-
-    Parameters
-    ----------
-    seconds : dict
-        Where to write, by the name of the stage.
-    after : callable, optional
-        What to do after each stage.
-    """
+    """Write down how long each stage of the fits inside takes, and do something after each."""
     token = _watcher.set((seconds, after))
     try:
         yield
@@ -67,10 +59,7 @@ def timed_stages(
 def spoken(verbose: int) -> Iterator[None]:
     """Let the package's log lines appear on standard error inside the block.
 
-    Parameters
-    ----------
-    verbose : int
-        0: nothing changes. 1: stages and time left. 2 and more: every step of the walk.
+    `verbose` 0: nothing changes. 1: stages and time left. 2 and more: every step of the walk.
     """
     if not verbose:
         yield
@@ -90,17 +79,7 @@ def spoken(verbose: int) -> Iterator[None]:
 
 
 class Stages:
-    """The stages of a fit, as log lines and as tasks of scikit-learn's callbacks.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The one that is fitted.
-    n_stages : int
-        How many stages there will be.
-    X, y : object
-        Handed to callbacks.
-    """
+    """The stages of a fit, as log lines and as tasks of scikit-learn's callbacks."""
 
     def __init__(self, estimator: Any, n_stages: int, X: Any, y: Any) -> None:
         self._estimator, self._data = estimator, {"X": X, "y": y}
@@ -136,22 +115,7 @@ class Stages:
 
 
 def countdown(items: Iterator[Any], total: int, what: str) -> Iterator[Any]:
-    """Yield items, telling every two seconds how many are done and how long is left.
-
-    Parameters
-    ----------
-    items : iterator
-        What is worked through.
-    total : int
-        How many there are.
-    what : str
-        Their name, in the plural.
-
-    Yields
-    ------
-    object
-        The items.
-    """
+    """Yield items, telling every two seconds how many are done and how long is left."""
     start = told = time.perf_counter()
     for done, item in enumerate(items, 1):
         yield item
@@ -165,17 +129,8 @@ def countdown(items: Iterator[Any], total: int, what: str) -> Iterator[Any]:
 def pulse(message: str, *values: Any) -> None:
     """Log a line from inside a long piece of work, unless there was one within two seconds.
 
-    Parameters
-    ----------
-    message : str
-        As logging takes it.
-    *values : object
-        What it is formatted with.
-
-    Notes
-    -----
-    Any number of threads may call this as often as they like: together they write no
-    more than one line every two seconds.
+    Any number of threads may call this as often as they like: together they write no more than one
+    line every two seconds.
     """
     if not logger.isEnabledFor(logging.INFO):
         return

@@ -8,8 +8,6 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["draw_points", "png", "shades", "to_pixels"]
-
 # From dark blue over green to yellow: lightness grows all the way, for any kind of eyes.
 _SHADES = np.array(
     [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]], dtype=np.float64
@@ -19,19 +17,7 @@ _SHADES = np.array(
 def to_pixels(
     points: NDArray[np.float64], width: int, height: int, margin: int
 ) -> NDArray[np.intp]:
-    """Return where points stand in a picture, the second coordinate upwards.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, 2)
-        The points.
-    width, height, margin : int
-        Of the picture, in pixels.
-
-    Returns
-    -------
-    ndarray of int of shape (n, 2)
-        Column and row of each point.
+    """Return column and row of points in a picture, the second coordinate upwards.
 
     Examples
     --------
@@ -49,24 +35,9 @@ def to_pixels(
 
 
 def draw_points(
-    picture: NDArray[np.uint8],
-    pixels: NDArray[np.intp],
-    colors: NDArray[np.uint8],
-    radius: float,
+    picture: NDArray[np.uint8], pixels: NDArray[np.intp], colors: NDArray[np.uint8], radius: float
 ) -> None:
-    """Draw discs, later ones over earlier ones.
-
-    Parameters
-    ----------
-    picture : ndarray of shape (height, width, 3)
-        Changed in place.
-    pixels : ndarray of shape (n, 2)
-        Centres, as `to_pixels` gives them.
-    colors : ndarray of shape (n, 3)
-        Red, green and blue of each.
-    radius : float
-        Radius in pixels.
-    """
+    """Draw discs into a picture of red, green and blue, later ones over earlier ones."""
     height, width = picture.shape[:2]
     reach = int(radius)
     steps = np.arange(-reach, reach + 1)
@@ -87,18 +58,7 @@ def shades(values: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def png(picture: NDArray[np.uint8]) -> bytes:
-    """Return a picture as a PNG file.
-
-    Parameters
-    ----------
-    picture : ndarray of shape (height, width, 3)
-        Red, green and blue.
-
-    Returns
-    -------
-    bytes
-        The file.
-    """
+    """Return a picture of red, green and blue as a PNG file."""
     height, width = picture.shape[:2]
     lines = np.zeros((height, 1 + 3 * width), dtype=np.uint8)  # each begins with "no filter"
     lines[:, 1:] = picture.reshape(height, -1)

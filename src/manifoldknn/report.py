@@ -17,16 +17,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import beta
 from sklearn.decomposition import PCA
 
 import manifoldknn
 from manifoldknn import find_label_errors, suggest
 from manifoldknn.atomic import replaced_file
+from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.freed import return_freed_memory
 from manifoldknn.inspection import GraphHealth
+from manifoldknn.options import PARAMETERS
 from manifoldknn.raster import draw_points, png, shades, to_pixels
-from manifoldknn.session import PARAMETERS, Session
+from manifoldknn.session import Session
 from manifoldknn.summary import known, summary_text
+from manifoldknn.vote import normalized
 
 __all__ = ["map_coordinates", "write_report"]
 
@@ -36,7 +40,10 @@ _SMALL, _LARGE = 3.0, 8.0
 _MOST_UMAP_ROWS = 20_000
 _MOST_LISTED = 200
 _BARS = 20
+_PLOT_WIDTH, _PLOT_HEIGHT = 440, 170
+_FEW_HIDDEN = 50
 _NEIGHBORS_SHOWN = 5
+_MOST_DECISIONS = 1 << 18  # rows times labels; beyond, finding who decided takes too long
 
 
 def write_report(
@@ -66,7 +73,7 @@ def write_report(
         "suggestions": _suggestions(session, options.n),
     }
     return_freed_memory()
-    codes = _codes(clf.classes_, clf.transduction_)
+    codes = clf._labels.numbers(clf.transduction_)
     how, points = map_coordinates(clf._index.X)
     pixels = to_pixels(points, WIDTH, HEIGHT, MARGIN)
     labeled = clf.labeled_indices_
@@ -79,10 +86,13 @@ def write_report(
         "summary": f"<pre>{html.escape(summary_text(data | {'advice': [], 'notes': []}))}</pre>",
         "advice": _remarks(data),
         "map_words": html.escape(f"Each dot is a row, placed by {how}; near dots are alike."),
+        "hint": f"Point at a dot to see the row{' and who voted for it' * _voters_are_told(clf)}.",
         "legend": _legend(clf.classes_),
         "map_class": _picture(pixels, colors[codes], labeled),
         "map_confidence": _picture(pixels, shades(confidence), labeled),
+        "confidence": html.escape(f"Confidence is {data['confidence_is']}."),
         "histogram": _histogram(confidence[session.labels == ""]),
+        "reliability": _reliability(data["validation"]),
         "classes": _classes(data, clf.classes_),
         **lists,
         "health": _health(health, session, off_manifold),
@@ -135,11 +145,6 @@ def _resource(name: str) -> str:
     return (resources.files("manifoldknn") / "page" / name).read_text(encoding="utf-8")
 
 
-def _codes(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
-    place = {name: i for i, name in enumerate(classes.tolist())}
-    return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-
-
 def _color(number: int) -> str:
     """Return a colour for a class: seven that any eye tells apart, then others."""
     if number < len(_COLORS):
@@ -169,8 +174,8 @@ def _lead(data: dict[str, Any]) -> str:
     if valid.get("accuracy") is not None:
         low, high = valid["interval"]
         text += (
-            f" Hidden one group after the other, {valid['accuracy']:.0%} of the given labels were "
-            f"found again: on rows like the labelled ones, expect {low:.0%} to {high:.0%}."
+            f" When hidden, {valid['labels_found']:,} of {valid['labels_judged']:,} labels were "
+            f"found again: expect {low:.0%} to {high:.0%} of rows to be right."
         )
     return html.escape(text)
 
@@ -201,25 +206,85 @@ def _histogram(confidence: NDArray[np.float64]) -> str:
     if not confidence.size:
         return '<p class="none">Every row is labelled.</p>'
     counts, edges = np.histogram(confidence, _BARS, (0.0, 1.0))
-    top, width, height = max(1, int(counts.max())), 440, 170
-    step = width / _BARS
-    bars = []
-    for i, count in enumerate(counts):
-        size = height * count / top
-        title = f"{edges[i]:.2f} to {edges[i + 1]:.2f}: {count:,} rows"
-        bars.append(
-            f'<rect x="{10 + i * step:.1f}" y="{10 + height - size:.1f}" width="{step - 2:.1f}" '
-            f'height="{size:.1f}" fill="#0072b2"><title>{title}</title></rect>'
+    top = max(1, int(counts.max()))
+    bars = [
+        _bar(
+            edges[i],
+            edges[i + 1],
+            count / top,
+            f"{edges[i]:.2f} to {edges[i + 1]:.2f}: {count:,} rows",
         )
+        for i, count in enumerate(counts)
+    ]
+    words = f"Histogram of confidence; the longest bar is {top} rows"
+    return _plot(bars, words) + f"<p>Longest bar: {top:,} rows.</p>"
+
+
+def _reliability(valid: dict[str, Any] | None) -> str:
+    """Draw how often answers of some confidence were right when labels were hidden."""
+    if valid is None:
+        return '<p class="none">Not estimated (--no-validate).</p>'
+    tenths, n_hidden = valid["reliability"], valid["labels_judged"]
+    if not tenths:
+        return '<p class="none">Unknown: no class has two labels, so none could be hidden.</p>'
+    parts = []
+    for tenth in tenths:
+        n, right = tenth["answers"], tenth["right"]
+        middle = _x((tenth["from"] + tenth["to"]) / 2)
+        low, high = beta.ppf([0.025, 0.975], right + 0.5, n - right + 0.5)
+        parts.append(_bar(tenth["from"], tenth["to"], right / n, _of_tenth(tenth), "#9ecbe6"))
+        parts.append(
+            f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{_y(low):.1f}" y2="{_y(high):.1f}" '
+            f'stroke="#111" stroke-width="2"/><text x="{middle:.1f}" y="10" '
+            f'text-anchor="middle">{n:,}</text>'
+        )
+    parts.append(
+        f'<line x1="{_x(0):g}" y1="{_y(0):g}" x2="{_x(1):g}" y2="{_y(1):g}" stroke="#d55e00" '
+        f'stroke-width="1.5" stroke-dasharray="5 4"/><text x="{_x(0):g}" y="27">all right</text>'
+        f'<line x1="{_x(0):g}" x2="{_x(1):g}" y1="{_y(1):g}" y2="{_y(1):g}" stroke="#d9d9d9"/>'
+    )
+    most = max(tenths, key=lambda tenth: tenth["answers"])
+    few = f" Only {n_hidden} labels could be hidden: take this as a hint."
+    return (
+        _plot(parts, "Share of hidden labels that were found again, by confidence")
+        + f"<p>{_of_tenth(most)}. Where bars end on the dashed line, confidence is right. Black "
+        "lines show how much may be chance; the numbers on top count labels."
+        f"{few if n_hidden < _FEW_HIDDEN else ''}</p>"
+    )
+
+
+def _of_tenth(tenth: dict[str, Any]) -> str:
+    return (
+        f"Of {tenth['answers']:,} labels answered with {100 * tenth['from']:.0f} to "
+        f"{100 * tenth['to']:.0f} %, {tenth['right']:,} were right when hidden"
+    )
+
+
+def _x(share: float) -> float:
+    return 10 + share * _PLOT_WIDTH
+
+
+def _y(share: float) -> float:
+    return 14 + (1 - share) * _PLOT_HEIGHT
+
+
+def _bar(left: float, right: float, share: float, title: str, color: str = "#0072b2") -> str:
+    return (
+        f'<rect x="{_x(left):.1f}" y="{_y(share):.1f}" width="{_x(right) - _x(left) - 2:.1f}" '
+        f'height="{_PLOT_HEIGHT * share:.1f}" fill="{color}"><title>{title}</title></rect>'
+    )
+
+
+def _plot(parts: list[str], words: str) -> str:
+    """Return a plot over confidence from 0 to 1."""
     axis = "".join(
-        f'<text x="{10 + s * width:.0f}" y="{height + 28}" text-anchor="middle">{s:g}</text>'
+        f'<text x="{_x(s):.0f}" y="{_y(0) + 16:g}" text-anchor="middle">{s:g}</text>'
         for s in (0, 0.25, 0.5, 0.75, 1)
     )
     return (
-        f'<svg viewBox="0 0 {width + 20} {height + 34}" role="img" font-size="12" '
-        f'aria-label="Histogram of confidence; the longest bar is {top} rows">'
-        f'<line x1="10" x2="{10 + width}" y1="{height + 10}" y2="{height + 10}" stroke="#888"/>'
-        f"{''.join(bars)}{axis}</svg><p>Longest bar: {top:,} rows.</p>"
+        f'<svg viewBox="0 0 {_PLOT_WIDTH + 20} {_PLOT_HEIGHT + 36}" role="img" font-size="12" '
+        f'aria-label="{words}"><line x1="{_x(0):g}" x2="{_x(1):g}" y1="{_y(0):g}" y2="{_y(0):g}" '
+        f'stroke="#888"/>{"".join(parts)}{axis}</svg>'
     )
 
 
@@ -274,7 +339,7 @@ def _suspicious(session: Session, options: argparse.Namespace) -> str:
     ]
     more = f"<p>The {shown} most suspicious of {len(found)}.</p>" if shown < len(found) else ""
     head = (
-        '<tr><th>row</th><th>label</th><th>the others say</th><th class="n">share</th>'
+        '<tr><th>row</th><th>label</th><th>the others say</th><th class="n">probability</th>'
         "<th>nearest rows</th></tr>"
     )
     return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>{more}'
@@ -330,10 +395,11 @@ def _rows_data(
     confidence: NDArray[np.float64],
 ) -> str:
     """Return what the script needs, a few bytes per row."""
-    clf = session.classifier
-    weights, voters = clf.kneighbors()
-    total = weights.sum(axis=1, keepdims=True)
-    shares = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    clf, n = session.classifier, len(codes)
+    weights, voters = np.zeros((n, 0)), np.zeros((n, 0), dtype=np.intp)
+    if _voters_are_told(clf):
+        weights, voters = clf.kneighbors()
+    shares = normalized(weights) if clf.sharpness_ is None else weights
     numbered = session.ids.dtype.kind == "i"
     data = {
         "width": WIDTH,
@@ -350,6 +416,12 @@ def _rows_data(
     }
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")  # nothing in it can end the script
+
+
+def _voters_are_told(clf: ManifoldKNNClassifier) -> bool:
+    """Tell whether it is known, or found out quickly, who decided every row."""
+    n_decisions = len(clf.transduction_) * len(clf.labeled_indices_)
+    return clf.sharpness_ is None or n_decisions <= _MOST_DECISIONS
 
 
 def _packed(array: NDArray[Any], dtype: str) -> str:

@@ -284,19 +284,20 @@ class DenseRestriction:
     Parameters
     ----------
     s : ndarray
-        S_UU.
+        S_UU, symmetric, in an array of its own: the factor takes its place.
     """
 
     log_error = _LOG_UNDERFLOW
 
     def __init__(self, s: NDArray[np.float64]) -> None:
-        self.s = s
+        self._matrix = s
         self._factor: Any = None
 
     def log_solution(self, rhs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
         """Return log x for A_UU x = rhs, with errors of no more than exp(log_error)."""
         if self._factor is None:
-            matrix = -alpha * self.s
+            matrix = self._matrix.T  # column by column in memory, as LAPACK wants it
+            matrix *= -alpha
             matrix[np.diag_indices_from(matrix)] += 1.0
             self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
         return _log_of_nonnegative(linalg.cho_solve(self._factor, rhs))

@@ -8,17 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["check_all_walked", "fitted_row_ids", "row_ids"]
-
 
 def check_all_walked(classifier: Any) -> None:
-    """Raise ValueError if rows joined a fitted classifier that its graph does not have yet.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted, or NotFittedError is raised.
-    """
+    """Raise ValueError if rows joined a fitted classifier that its graph does not have yet."""
     check_is_fitted(classifier)
     late = len(classifier.unreached_) - classifier.n_walked_
     if late:
@@ -31,18 +23,9 @@ def check_all_walked(classifier: Any) -> None:
 def fitted_row_ids(classifier: Any, index: Any = None) -> NDArray[Any]:
     """Return a name for each row that a classifier was fitted on.
 
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted; if it was fitted on a pandas frame, that one's index names the rows. Rows
-        that came later are numbered, and so are then all.
-    index : None, frame, index or array-like
-        Names that the user brings instead.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        The names.
+    `index` are names that the user brings, as `row_ids` takes them; else, if it was fitted on a
+    pandas frame, that one's index names the rows. Rows that came later are numbered, and so are
+    then all.
     """
     n_samples = len(classifier.unreached_)
     if index is None:
@@ -53,20 +36,9 @@ def fitted_row_ids(classifier: Any, index: Any = None) -> NDArray[Any]:
 
 
 def row_ids(index: Any, n_samples: int) -> NDArray[Any]:
-    """Return a name for each row.
+    """Return a name for each row; rows without an index are numbered from 0.
 
-    Parameters
-    ----------
-    index : None, frame, index or array-like
-        A pandas frame or series stands for its index; anything else must hold one name
-        per row. None: rows are numbered from 0.
-    n_samples : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        The names.
+    A pandas frame or series stands for its index; anything else must hold one name per row.
 
     Examples
     --------

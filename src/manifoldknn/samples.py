@@ -16,21 +16,9 @@ _SMALL_TYPES = frozenset({"float16", "bool", "int8", "uint8", "int16", "uint16"}
 
 
 def check_samples(estimator: Any, X: Any, y: Any) -> Any:
-    """Return the training samples as float32 or float64, dense or CSR.
+    """Return the training samples as float32 or float64, dense or CSR; the same object if possible.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Gets ``n_features_in_`` and ``feature_names_in_``.
-    X : array-like, frame or sparse matrix
-        The user's samples.
-    y : array-like
-        The user's labels, only for their number.
-
-    Returns
-    -------
-    ndarray or CSR matrix of shape (n_samples, n_features)
-        The same object if nothing had to change.
+    The estimator gets ``n_features_in_`` and ``feature_names_in_``; only the number of `y` counts.
     """
     X = _validated(estimator, X, ensure_min_samples=2)
     check_same_length(estimator, X.shape[0], y)
@@ -40,17 +28,7 @@ def check_samples(estimator: Any, X: Any, y: Any) -> Any:
 
 
 def check_same_length(estimator: Any, n_rows: int, y: Any) -> None:
-    """Raise ValueError unless there are labels, one per row.
-
-    Parameters
-    ----------
-    estimator : estimator
-        For the message.
-    n_rows : int
-        Rows of X.
-    y : array-like or None
-        The user's labels.
-    """
+    """Raise ValueError unless there are labels, one per row."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass "
@@ -65,22 +43,7 @@ def check_same_length(estimator: Any, n_rows: int, y: Any) -> None:
 
 
 def check_new_samples(estimator: Any, X: Any, fitted: Any) -> Any:
-    """Return new samples in the form the fitted ones have.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    X : array-like, frame or sparse matrix
-        New rows.
-    fitted : ndarray or CSR matrix
-        The training samples.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        Dense or sparse, and of the dtype, as `fitted`.
-    """
+    """Return new samples in the form of the fitted ones: dense or sparse, and of their dtype."""
     if not _is_plain(estimator, X, fitted):
         X = _as_float(_validated(estimator, X, reset=False))
     if sparse.issparse(fitted):
@@ -123,13 +86,7 @@ def _as_float(X: Any) -> Any:
 
 
 def check_spread(X: Any) -> None:
-    """Raise ValueError unless the rows of X differ, by amounts whose squares floats can hold.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The samples.
-    """
+    """Raise ValueError unless the rows of X differ, by amounts whose squares floats can hold."""
     high, low = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(high):
         high, low = high.toarray(), low.toarray()
@@ -137,13 +94,7 @@ def check_spread(X: Any) -> None:
 
 
 def check_range(high: Any, low: Any) -> None:
-    """Raise ValueError unless the largest and smallest values of columns allow for distances.
-
-    Parameters
-    ----------
-    high, low : ndarray
-        Of every column.
-    """
+    """Raise ValueError unless the largest and smallest values of columns allow for distances."""
     spread = float(np.max(np.asarray(high, dtype=np.float64) - np.asarray(low, dtype=np.float64)))
     if spread == 0:
         raise ValueError(

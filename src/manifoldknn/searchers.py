@@ -37,18 +37,7 @@ _SYNONYMS = {
 
 
 def is_searcher(neighbors: Any) -> bool:
-    """Tell whether an object can search neighbours, fitted or not.
-
-    Parameters
-    ----------
-    neighbors : object
-        What the user brought.
-
-    Returns
-    -------
-    bool
-        True for objects with ``kneighbors``, or with ``fit`` and ``transform``.
-    """
+    """Tell whether an object has ``kneighbors``, or ``fit`` and ``transform``: fitted or not."""
     if isinstance(neighbors, type):
         return False
     transforms = hasattr(neighbors, "fit") and hasattr(neighbors, "transform")
@@ -72,18 +61,7 @@ def is_fitted(searcher: Any) -> bool:
 
 
 def unfitted(searcher: Any) -> Any:
-    """Return a copy of a searcher that can be fitted without changing the user's.
-
-    Parameters
-    ----------
-    searcher : object
-        Fitted or not.
-
-    Returns
-    -------
-    object
-        A clone; where there can be none, a deep copy.
-    """
+    """Return a copy of a searcher, a clone if possible, to be fitted in place of the user's."""
     name = type(searcher).__name__
     if not hasattr(searcher, "fit"):
         raise ValueError(
@@ -106,17 +84,7 @@ def unfitted(searcher: Any) -> Any:
 def searcher_for(neighbors: Any, X: Any) -> Any:
     """Return what can search among samples that have become more since the user's fit.
 
-    Parameters
-    ----------
-    neighbors : object
-        The user's choice, of any kind.
-    X : ndarray or CSR matrix
-        All samples.
-
-    Returns
-    -------
-    object
-        The same, but a copy, fitted on X, of a searcher that was fitted on fewer rows.
+    That is `neighbors`, of any kind, but a copy, fitted on X, of a searcher fitted on fewer rows.
     """
     if not is_searcher(neighbors) or not is_fitted(neighbors):
         return neighbors
@@ -128,17 +96,7 @@ def searcher_for(neighbors: Any, X: Any) -> Any:
 
 
 def check_searcher(searcher: Any, X: Any, *, metric: Any) -> None:
-    """Raise ValueError for a searcher that cannot serve; warn of another metric.
-
-    Parameters
-    ----------
-    searcher : object
-        What the user brought.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    metric : str or callable
-        Distance between two rows, according to the classifier.
-    """
+    """Raise ValueError for a searcher that cannot serve; warn of another metric than `metric`."""
     its_metric = _metric_of(searcher)
     if its_metric == "precomputed":
         raise ValueError(
@@ -195,19 +153,9 @@ def _spoken(metric: Any) -> str:
 
 
 def others(indices: NDArray[Any], distances: NDArray[np.float64], n_neighbors: int) -> Neighbors:
-    """Return the nearest samples of every sample without itself.
+    """Return the nearest samples of every sample without itself, as many per row as all rows have.
 
-    Parameters
-    ----------
-    indices, distances : ndarray of shape (n_samples, n_candidates)
-        Candidates in any order; inf where one does not count.
-    n_neighbors : int
-        How many to return at most.
-
-    Returns
-    -------
-    Neighbors
-        As many per row as all rows have.
+    Candidates stand in any order, with a distance of inf where one does not count.
     """
     distances = np.where(indices == np.arange(len(indices))[:, None], np.inf, distances)
     indices, distances = sorted_neighbors(indices, distances, n_neighbors)
@@ -216,15 +164,7 @@ def others(indices: NDArray[Any], distances: NDArray[np.float64], n_neighbors: i
 
 
 def check_enough(found: Neighbors, graph_neighbors: int) -> None:
-    """Raise ValueError if a search found fewer neighbours than the graph needs.
-
-    Parameters
-    ----------
-    found : Neighbors
-        Other samples near each sample.
-    graph_neighbors : int
-        How many it takes.
-    """
+    """Raise ValueError if a search found fewer other samples than the graph needs."""
     count = found.indices.shape[1]
     if count < graph_neighbors:
         raise ValueError(
@@ -237,21 +177,10 @@ def check_enough(found: Neighbors, graph_neighbors: int) -> None:
 class SearcherIndex(NeighborIndex):
     """A search in the manner of scikit-learn's `NearestNeighbors` or `KNeighborsTransformer`.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The samples.
-    searcher : object
-        Has ``kneighbors(X, n_neighbors)``, which returns distances and indices, or
-        ``transform(X)``, which returns sparse distances: any number per row, itself
-        among them or not. If it is fitted, on X, it is used as it is and must stay so;
-        otherwise a copy is fitted.
-    metric : str or callable
-        Distance between two rows, which the searcher should use too.
-
-    Notes
-    -----
-    Costs what the searcher costs, one look at a few rows more if it was fitted.
+    The searcher has ``kneighbors(X, n_neighbors)``, which returns distances and indices, or
+    ``transform(X)``, which returns sparse distances: any number per row, itself among them or not.
+    If it is fitted, on X, it is used as it is and must stay so; otherwise a copy is fitted. Costs
+    what the searcher costs, one look at a few rows more if it was fitted.
     """
 
     def __init__(self, X: Any, searcher: Any, *, metric: Any) -> None:

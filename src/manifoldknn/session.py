@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import logging
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -18,25 +19,20 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn import cells
-from manifoldknn.classifier import ManifoldKNNClassifier
+from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.exceptions import EverythingLabeledWarning, ManifoldKNNWarning, UnreachedError
 from manifoldknn.features import FeatureStep
 from manifoldknn.freed import return_freed_memory
+from manifoldknn.linkfile import read_links
 from manifoldknn.neighbors import check_metric
-from manifoldknn.options import as_options
+from manifoldknn.options import PARAMETERS, as_options
 from manifoldknn.parameters import check_parameters
 from manifoldknn.progress import timed_stages
 from manifoldknn.tables import Table, TableError, format_of, open_table, said_name
 
-__all__ = ["PARAMETERS", "Session", "column_ids", "learn", "noted", "open_input", "stage"]
+__all__ = ["Session", "column_ids", "learn", "noted", "open_input", "stage"]
 
 logger = logging.getLogger("manifoldknn")
-
-PARAMETERS = (
-    "n_neighbors", "graph", "graph_neighbors", "sigma", "alpha", "tree_depth", "theta", "metric",
-    "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs", "device",
-    "random_state",
-)  # fmt: skip
 
 _NOTHING_LEFT = {
     "classify": "every row has a label, so nothing is left to find out.",
@@ -108,14 +104,18 @@ def noted(notes: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _said_as_options() -> Iterator[None]:
-    """Let errors about parameters name the options that set them."""
+def _said_as_options(ids: NDArray[Any] | None = None) -> Iterator[None]:
+    """Let errors about parameters name the options that set them, and rows by their ids."""
     try:
         yield
     except UnreachedError:  # not about a value
         raise
     except ValueError as error:
-        raise TableError(as_options(str(error))) from error
+        text = as_options(str(error))
+        if ids is not None:
+            pair = re.compile(r"\brows (\d+) and (\d+)")
+            text = pair.sub(lambda two: f"rows {ids[int(two[1])]} and {ids[int(two[2])]}", text)
+        raise TableError(text) from error
 
 
 def open_input(path: Path, form: str | None, delimiter: str | None) -> Table:
@@ -154,9 +154,9 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     """
     seconds: dict[str, float] = {}
     notes: list[str] = []
-    classifier = ManifoldKNNClassifier(
-        **{name: getattr(options, name) for name in PARAMETERS}, verbose=0
-    )
+    wanted = {name: getattr(options, name) for name in PARAMETERS}
+    make = as_published if options.as_published else ManifoldKNNClassifier
+    classifier = make(**{name: value for name, value in wanted.items() if value is not None})
     with _said_as_options():
         check_parameters(classifier.get_params(deep=False))
         check_metric(classifier.metric, is_sparse=False)
@@ -168,6 +168,10 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
             raise TableError(f"the file has only {table.n_rows} rows: bring at least 3")
         labels = clean_labels(texts[options.label], options.label, options.unlabeled, notes)
         ids = column_ids(texts, options.id, table.n_rows)
+        if isinstance(options.class_prior, dict):
+            classifier.class_prior = _named_prior(options.class_prior, set(labels.tolist()) - {""})
+        files = {"must_link": options.must_link, "cannot_link": options.cannot_link}
+        links = {kind: read_links(Path(file), ids, notes) for kind, file in files.items() if file}
         if (labels != "").all() and options.command in _NOTHING_LEFT:
             notes.append(f"{_NOTHING_LEFT[options.command]} {_HOW_UNLABELED}")
         del texts
@@ -175,11 +179,19 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         step, X = FeatureStep.fit(table, used, scale=options.scale, insist=bool(options.features))
         notes.extend(f"left out {name!r}: {why}" for name, why in step.left_out)
     _check_features(X)
-    with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options():
-        classifier.fit(X, labels)
+    with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):
+        classifier.fit(X, labels, **links)
     classifier._index.release()  # from here on nobody's neighbours are searched
     return_freed_memory()
     return Session(table, ids, labels, step, classifier, seconds, notes)
+
+
+def _named_prior(shares: dict[str, float], classes: set[str]) -> list[float]:
+    """Return shares in the order of classes, or say which class is without."""
+    for name in sorted(classes ^ set(shares)):
+        why = "has no share" if name in classes else "has no label"
+        raise TableError(f"--class-prior: {name!r} {why}; give a share to each labelled class")
+    return [shares[name] for name in sorted(classes)]
 
 
 def _check_features(X: NDArray[Any]) -> None:

@@ -22,6 +22,10 @@ from manifoldknn.vote import ClassVote
 
 _REACH = 8.0  # of log β around the centre of the prior: eight standard deviations
 _STEPS = 41
+_SEARCH: dict[str, Any] = {"method": "bounded", "options": {"xatol": 1e-5}}
+_SHOWS = 6.9  # -log of f^β that still shows in a share,
+_FARTHER = 1.25  # with some room, as β may change,
+_FAR = 16.0  # and from here on everything
 _LEAST_GAP, _LARGEST_GAP = 1e-6, 1e12
 
 
@@ -56,6 +60,32 @@ def usual_sharpness(logs: NDArray[Any]) -> float:
     return 2.0 / min(max(gap, _LEAST_GAP), _LARGEST_GAP)
 
 
+def wanted_reach(logs: NDArray[Any], sharpness: float, reach: float) -> float:
+    """Return how far below the largest of their row densities have to be known.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n_rows, n_classes)
+        log f, the largest of a row being 0.
+    sharpness : float
+        β, as these have it.
+    reach : float
+        How far they are known.
+
+    Returns
+    -------
+    float
+        Where f^β is 1e-3, so that it hardly shows in a share. If the second class of every
+        other row is farther than what is known, so that β itself is a guess: twice as far, and
+        in the end infinity.
+    """
+    if logs.shape[1] > 1 and len(logs):
+        second = np.partition(logs, -2, axis=1)[:, -2]
+        if np.median(second) < -reach:
+            return 2.0 * reach if reach < _FAR else np.inf
+    return _FARTHER * _SHOWS / sharpness if reach < _SHOWS / sharpness else reach
+
+
 def best_sharpness(
     logs: NDArray[Any], given: NDArray[np.intp], prior: NDArray[np.float64], usual: float
 ) -> float:
@@ -79,7 +109,7 @@ def best_sharpness(
 
     Notes
     -----
-    A grid finds the highest hill, since there may be several, and a line search its top.
+    There may be several hills: a grid finds them, and a line search the top of each.
     """
     reached = ~np.isneginf(logs).all(axis=1)
     logs, given = logs[reached], given[reached]
@@ -95,7 +125,10 @@ def best_sharpness(
         return 0.5 * (log_sharpness - np.log(usual)) ** 2 - likely
 
     grid = np.log(usual) + np.linspace(-_REACH, _REACH, _STEPS)
-    best = int(np.argmin([loss(point) for point in grid]))
-    around = grid[max(0, best - 1)], grid[min(_STEPS - 1, best + 1)]
-    found = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-5})
-    return float(np.exp(found.x))
+    height = np.array([np.inf, *(loss(point) for point in grid), np.inf])
+    step = grid[1] - grid[0]
+    tops = [
+        minimize_scalar(loss, bounds=(point - step, point + step), **_SEARCH)
+        for point in grid[(height[1:-1] <= height[:-2]) & (height[1:-1] < height[2:])]
+    ]
+    return float(np.exp(min(tops, key=lambda top: float(top.fun)).x))

@@ -24,43 +24,30 @@ _FILTERED_EDGES = 10_000
 Edges = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]
 
 
+def connected_parts(
+    one: NDArray[np.intp], other: NDArray[np.intp], n_nodes: int
+) -> NDArray[np.intp]:
+    """Return for every node the number of its part of the graph with these edges."""
+    links = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(n_nodes, n_nodes))
+    parts: NDArray[np.int32] = csgraph.connected_components(links, directed=False)[1]
+    return parts.astype(np.intp)
+
+
 def in_spanning_forest(
-    low: NDArray[np.intp],
-    high: NDArray[np.intp],
-    length: NDArray[np.float64],
-    n_samples: int,
+    low: NDArray[np.intp], high: NDArray[np.intp], length: NDArray[np.float64], n_samples: int
 ) -> NDArray[np.bool_]:
     """Tell which edges belong to the minimum spanning forest.
 
-    Parameters
-    ----------
-    low, high : ndarray of int
-        Distinct edges with ``low < high``, sorted by ``(low, high)``.
-    length : ndarray of float
-        Their lengths; 0 is a length like any other.
-    n_samples : int
-        Number of nodes.
-
-    Returns
-    -------
-    ndarray of bool
-        True for the edges of the forest.
-
-    Notes
-    -----
-    Cost O(m log m) for m edges. The shortest quarter is looked at first; most of
-    the others then lie inside one part and need not be sorted at all.
+    Edges are distinct, with ``low < high``, and sorted; 0 is a length like any other. Cost O(m log
+    m) for m edges. The shortest quarter is looked at first; most of the others then lie inside one
+    part and need not be sorted at all.
     """
     if len(low) < _FILTERED_EDGES:
         return _forest(low, high, length, n_samples)
     limit = np.partition(length, len(length) // 4)[len(length) // 4]
     short = np.flatnonzero(length <= limit)
     short = short[_forest(low[short], high[short], length[short], n_samples)]
-    links = sparse.coo_array(
-        (np.ones(len(short)), (low[short], high[short])), shape=(n_samples, n_samples)
-    )
-    _, part = csgraph.connected_components(links, directed=False)
-    del links
+    part = connected_parts(low[short], high[short], n_samples)
     left = (length > limit) & (part[low] != part[high])
     left[short] = True
     answer = np.zeros(len(low), dtype=bool)
@@ -109,42 +96,17 @@ def _stable_order(length: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def joining_edges(
-    X: Any,
-    parts: NDArray[np.intp],
-    *,
-    metric: Any,
-    search: Callable[..., None] | None = None,
+    X: Any, parts: NDArray[np.intp], *, metric: Any, search: Callable[..., None] | None = None
 ) -> Edges:
-    """Return the shortest edges that join separate parts into one.
+    """Return the shortest edges that join the `parts` of X into one: ``low < high``, and lengths.
 
-    The answer is the minimum spanning tree of the graph whose nodes are the
-    parts and whose edge between two parts is their closest pair of samples
-    (Borůvka's rounds: every part but the largest takes its shortest way out).
+    The answer is the minimum spanning tree of the graph whose nodes are the parts and whose edge
+    between two parts is their closest pair of samples (Borůvka's rounds: every part but the largest
+    takes its shortest way out). `search` finds strangers for some rows, with the positional
+    arguments of `nearest_strangers`, which it is by default.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    parts : ndarray of shape (n_samples,)
-        Number of the part each sample belongs to, 0 … n_parts - 1.
-    metric : str or callable
-        Distance between two rows.
-    search : callable, optional
-        Finds the nearest sample of another part for some rows, with the positional
-        arguments of `nearest_strangers`, which it is by default.
-
-    Returns
-    -------
-    low, high : ndarray of int
-        Joining edges, ``low < high``.
-    length : ndarray of float
-        Their lengths.
-
-    Notes
-    -----
-    Cost O(s·n·d) for the s samples outside the largest part, in blocks of
-    bounded memory; later rounds only look again from samples whose nearest
-    stranger has become a relative.
+    Cost O(s·n·d) for the s samples outside the largest part, in blocks of bounded memory; later
+    rounds only look again from samples whose nearest stranger has become a relative.
     """
     refresh = partial(nearest_strangers, metric=metric) if search is None else search
     parts = parts.copy()
@@ -166,10 +128,7 @@ def joining_edges(
         new = {(int(low[e]), int(high[e]), float(distance[rows[e]])) for e in first}
         found.extend(new)
         links = np.array([(parts[i], parts[j]) for i, j, _ in new])
-        merged = sparse.coo_array(
-            (np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(len(sizes), len(sizes))
-        )
-        parts = csgraph.connected_components(merged, directed=False)[1][parts]
+        parts = connected_parts(links[:, 0], links[:, 1], len(sizes))[parts]
     edges = sorted(found)
     low = np.array([e[0] for e in edges], dtype=np.intp)
     high = np.array([e[1] for e in edges], dtype=np.intp)
@@ -187,19 +146,8 @@ def nearest_strangers(
 ) -> None:
     """Find the nearest sample of another part for some rows.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    rows : ndarray of int
-        Rows that look.
-    parts : ndarray of shape (n_samples,)
-        Number of the part of every sample.
-    stranger, distance : ndarray of shape (n_samples,)
-        Written in place at `rows`: the sample found and its distance; of equally near
-        ones, that of the smallest ``(low, high)``.
-    metric : str or callable
-        Distance between two rows.
+    `stranger` and `distance` are written in place at `rows`: the sample found and its distance; of
+    equally near ones, that of the smallest ``(low, high)``.
     """
     euclidean = isinstance(metric, str) and metric in EUCLIDEAN
     for part, block in distance_blocks(X, rows, metric=metric):

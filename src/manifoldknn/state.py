@@ -81,10 +81,10 @@ class FittedState:
         return self.graph, self.graph_neighbors, self.metric, search, named(self.device)
 
     def _recipe(self) -> GraphRecipe:
-        """Return what the graph is made of, but for the labels."""
+        """Return what the graph is made of, but for the labels; later rows are not in it."""
         width = min(self.graph_neighbors, self._lists.indices.shape[1])
         return GraphRecipe(
-            self._index.X,
+            self._index.X[: self.n_walked_],
             self._lists.indices[:, :width],
             self._edges,
             self.sigma_,

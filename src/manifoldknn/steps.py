@@ -80,8 +80,8 @@ class Steps(Protocol):
 
     def walk(
         self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
-        by_class: bool, n_jobs: int | None, start: NDArray[np.float64] | None,
-        **accuracy: Any,
+        by_class: bool, n_jobs: int | None, reach: float,
+        start: NDArray[np.float64] | None, **accuracy: Any,
     ) -> Walked:  # fmt: skip
         """Walk from all labelled samples; log f may be known nearly."""
 
@@ -151,16 +151,16 @@ class CpuSteps:
 
     def walk(
         self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
-        by_class: bool, n_jobs: int | None, start: NDArray[np.float64] | None,
-        **accuracy: Any,
+        by_class: bool, n_jobs: int | None, reach: float,
+        start: NDArray[np.float64] | None, **accuracy: Any,
     ) -> Walked:  # fmt: skip
         """Walk from all labelled samples."""
         labeled = np.flatnonzero(codes >= 0)
         if not by_class:
             return walk_by_label(built.graph, labeled, alpha, n_jobs=n_jobs, **accuracy)
         return walk_by_class(
-            built.graph, labeled, codes[labeled], n_classes, alpha, n_jobs=n_jobs, start=start,
-            **accuracy,
+            built.graph, labeled, codes[labeled], n_classes, alpha, n_jobs=n_jobs, reach=reach,
+            start=start, **accuracy,
         )  # fmt: skip
 
     def hidden(
@@ -172,8 +172,9 @@ class CpuSteps:
         if way is None:
             way = chosen_way(NormalizedGraph(built.graph), alpha, n_columns=n_classes + 1)
         return hidden_densities(
-            built.recipe, codes, groups, n_classes, alpha, way, n_jobs=n_jobs, **accuracy
-        )
+            built.recipe, codes, groups, n_classes, alpha, way, n_jobs=n_jobs,
+            reach=walked.reach, **accuracy,
+        )  # fmt: skip
 
     def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:
         """Return new rows in the form of the fitted ones."""

@@ -8,26 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.hidden import HiddenVotes
+from manifoldknn.cautions import confidence_words
+from manifoldknn.hidden import HiddenLabels
 from manifoldknn.inspection import GraphHealth
 from manifoldknn.session import Session
 
-__all__ = [
-    "as_table",
-    "health_text",
-    "known",
-    "summary_data",
-    "summary_text",
-    "wilson_interval",
-]
+__all__ = ["as_table", "health_text", "known", "summary_data", "summary_text"]
 
 
 def summary_data(
     session: Session,
     health: GraphHealth,
-    votes: HiddenVotes | None,
+    hidden: HiddenLabels | None,
     predicted: NDArray[Any],
     confidence: NDArray[np.float64],
+    *,
+    validated: bool,
 ) -> dict[str, Any]:
     """Return the summary of a run as data that JSON can hold.
 
@@ -37,10 +33,12 @@ def summary_data(
         What was learned.
     health : GraphHealth
         The state of the graph.
-    votes : HiddenVotes or None
-        Votes for hidden labels, if they were taken.
+    hidden : HiddenLabels or None
+        What hidden labels were called, if any could be hidden.
     predicted, confidence : ndarray of shape (n_rows,)
         Answers.
+    validated : bool
+        Whether the accuracy is wanted.
 
     Returns
     -------
@@ -57,6 +55,8 @@ def summary_data(
         "labels_per_class": {str(k): v for k, v in health.labels_per_class.items()},
         "predicted_per_class": dict(zip(names.tolist(), counts.tolist())),
         "mean_confidence": _number(sure.mean() if sure.size else math.nan),
+        "calibrated": clf.calibrated_,
+        "confidence_is": confidence_words(clf),
         "unreached": int(clf.unreached_.sum()),
         "features": len(session.step.features),
         "intrinsic_dimension": _number(health.intrinsic),
@@ -69,48 +69,34 @@ def summary_data(
             "sigma": _number(clf.sigma_),
             "farthest_hops": max(health.hops),
         },
-        "validation": None if votes is None else _validation(votes),
+        "vote": {
+            "kind": clf.vote,
+            "alpha": _number(clf.alpha_),
+            "sharpness": None if clf.sharpness_ is None else _number(clf.sharpness_),
+            "class_prior": {
+                str(name): _number(share) for name, share in zip(clf.classes_, clf.class_prior_)
+            },
+        },
+        "validation": _validation(hidden) if validated else None,
         "advice": list(health.advice),
         "notes": list(session.notes),
         "seconds": {name: round(s, 2) for name, s in session.seconds.items()},
     }
 
 
-def _validation(votes: HiddenVotes) -> dict[str, Any]:
-    judged = int((~votes.alone).sum())
+def _validation(hidden: HiddenLabels | None) -> dict[str, Any]:
+    if hidden is None:
+        none = {"labels_judged": 0, "labels_found": 0, "groups": 0, "reliability": []}
+        return {"accuracy": None, "interval": None, **none}
+    names = ("from", "to", "answers", "right")
     return {
-        "accuracy": _number(votes.accuracy),
-        "interval": wilson_interval(votes.accuracy, judged) if judged else None,
-        "labels_judged": judged,
-        "groups": votes.n_folds,
+        "accuracy": _number(hidden.accuracy),
+        "interval": [_number(end) for end in hidden.interval()],
+        "labels_judged": len(hidden.rows),
+        "labels_found": int(hidden.right.sum()),
+        "groups": hidden.n_folds,
+        "reliability": [dict(zip(names, tenth)) for tenth in hidden.reliability()],
     }
-
-
-def wilson_interval(share: float, n: int) -> list[float]:
-    """Return Wilson's interval, which holds the true share in 95 % of cases.
-
-    Parameters
-    ----------
-    share : float
-        Share of successes that was seen.
-    n : int
-        Number of trials, at least 1.
-
-    Returns
-    -------
-    list of float
-        Lower and upper end.
-
-    Examples
-    --------
-    >>> from manifoldknn.summary import wilson_interval
-    >>> [round(end, 2) for end in wilson_interval(1.0, 9)]
-    [0.7, 1.0]
-    """
-    z = 1.959964
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return [max(0.0, middle - half), min(1.0, middle + half)]
 
 
 def _number(value: Any) -> float | None:
@@ -142,7 +128,7 @@ def summary_text(data: dict[str, Any]) -> str:
     str
         Lines without an end of line after the last.
     """
-    graph, valid = data["graph"], data["validation"]
+    graph, vote = data["graph"], data["vote"]
     given, found = data["labels_per_class"], data["predicted_per_class"]
     dimension = data["intrinsic_dimension"]
     lines = [
@@ -164,8 +150,13 @@ def summary_text(data: dict[str, Any]) -> str:
             f"{_count(graph['islands_without_labels'], 'island')} without labels, "
             f"{data['unreached']:,} rows unreached",
         ),
-        ("confidence", _mean(data["mean_confidence"])),
-        ("accuracy", _accuracy(valid)),
+        (
+            "vote",
+            f"{vote['kind']}, alpha {known(vote['alpha'], '.6g')}"
+            + (f", sharpness {vote['sharpness']:.3g}" if vote["sharpness"] else ""),
+        ),
+        ("confidence", _mean(data)),
+        ("accuracy", _accuracy(data["validation"])),
         ("time", ", ".join(f"{name} {s:.1f} s" for name, s in data["seconds"].items())),
     ]
     text = [f"{name:11s} {value}" for name, value in lines]
@@ -190,8 +181,10 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _mean(value: float | None) -> str:
-    return "every row is labelled" if value is None else f"{value:.2f} on average, unlabelled rows"
+def _mean(data: dict[str, Any]) -> str:
+    mean = data["mean_confidence"]
+    words = "every row is labelled" if mean is None else f"{mean:.2f} on average, unlabelled rows"
+    return f"{words}; it is {data['confidence_is']}"
 
 
 def _accuracy(valid: dict[str, Any] | None) -> str:
@@ -201,8 +194,9 @@ def _accuracy(valid: dict[str, Any] | None) -> str:
         return "cannot be estimated: no class has two labels"
     low, high = valid["interval"]
     return (
-        f"{valid['accuracy']:.1%} of {valid['labels_judged']} labels are found again when hidden, "
-        f"links included; so {low:.0%} to {high:.0%} (95 % interval)"
+        f"{valid['accuracy']:.1%}: when hidden, {valid['labels_found']} of "
+        f"{valid['labels_judged']} labels were found again, classes weighted by how many rows are "
+        f"answered with them; so {low:.0%} to {high:.0%} (95 % interval)"
     )
 
 

@@ -10,17 +10,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "COLUMN_TYPES",
-    "Column",
-    "Table",
-    "TableError",
-    "check_names",
-    "format_of",
-    "open_table",
-    "said_name",
-]
-
 COLUMN_TYPES = ("text", "whole", "number", "decimal")  # of labels, to be given back in kind
 
 # Text as it stands in the file, or numbers with NaN where missing.
@@ -38,24 +27,12 @@ class TableError(ValueError):
 
 
 class Table(ABC):
-    """Rows and columns in a file.
+    """Rows and columns in a file."""
 
-    Attributes
-    ----------
-    names : list of str
-        Columns, all different.
-    n_rows : int
-        Rows.
-    together : list of str
-        Columns that were one matrix, and so have one unit.
-    index_names : list of str
-        Columns that were the index of a frame.
-    """
-
-    names: list[str]
+    names: list[str]  # columns, all different
     n_rows: int
-    together: list[str]
-    index_names: Sequence[str] = ()
+    together: list[str]  # columns that were one matrix, and so have one unit
+    index_names: Sequence[str] = ()  # columns that were the index of a frame
 
     @property
     def taken_names(self) -> set[str]:
@@ -108,22 +85,7 @@ def format_of(path: str) -> str | None:
 
 
 def open_table(path: Path, form: str, *, delimiter: str | None = None) -> Table:
-    """Open a file as a table.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    form : {"csv", "tsv", "parquet", "arrow", "npy", "npz"}
-        Its format.
-    delimiter : str, optional
-        What separates the cells of a CSV file; found out by default.
-
-    Returns
-    -------
-    Table
-        Ready to be read.
-    """
+    """Open a file as a table; what separates the cells of a CSV file is found out by default."""
     if form in ("csv", "tsv"):
         from manifoldknn.textfile import TextTable
 
@@ -138,17 +100,7 @@ def open_table(path: Path, form: str, *, delimiter: str | None = None) -> Table:
 
 
 def check_names(names: list[str], path: Path, *, unnamed_first: bool = False) -> None:
-    """Raise TableError if a column has no name or two have the same.
-
-    Parameters
-    ----------
-    names : list of str
-        The header.
-    path : Path
-        The file, for messages.
-    unnamed_first : bool, default=False
-        Whether the first column may go without a name.
-    """
+    """Raise TableError if a column, but perhaps the first, has no name or two have the same."""
     seen: set[str] = set()
     for place, name in enumerate(names, 1):
         if not name.strip() and not (unnamed_first and place == 1 < len(names)):
@@ -170,3 +122,10 @@ def said_name(name: str) -> str:
     ("'height'", 'the first column, which has no name')
     """
     return repr(name) if name.strip() else "the first column, which has no name"
+
+
+def number_text(value: float) -> str:
+    """Return a number as text that means the same; NaN is "" and 3.0 is "3"."""
+    if value != value:
+        return ""
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)

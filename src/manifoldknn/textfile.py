@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from manifoldknn.tables import Column, Table, TableError, check_names
 
-__all__ = ["TextTable"]
-
 _CHUNK_ROWS = 1024
 _LONGEST_CELL = 1 << 30
 _DELIMITERS = ",;\t|"
@@ -31,17 +29,9 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 class TextTable(Table):
     """A delimited text file in UTF-8 with a header.
 
-    Where commas do not separate cells, numbers may have a decimal comma. Blank lines before the
-    header do no harm, and a first column without a name is the index of a frame, as pandas and R
-    write it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    delimiter : str, optional
-        One character; by default the one of ``, ; tab |`` that is most frequent in the
-        header.
+    By default that one of ``, ; tab |`` separates cells that is most frequent in the header. Where
+    commas do not, numbers may have a decimal comma. Blank lines before the header do no harm, and a
+    first column without a name is the index of a frame, as pandas and R write it.
     """
 
     def __init__(self, path: Path, delimiter: str | None = None) -> None:
@@ -106,16 +96,19 @@ class TextTable(Table):
     def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
         """Write every record as it stands, with cells appended."""
         out = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        out.write(self._mark())
+        with self.path.open("rb") as start:  # some files begin with a mark
+            out.write("\ufeff" if start.read(3) == codecs.BOM_UTF8 else "")
         with self._open() as source:
-            lines = _Remembering(source)
-            records = csv.reader(lines, delimiter=self._delimiter, strict=True)
+            lines: list[str] = []  # of the file, since the last record
+            remembered = _remembered(source, lines)
             row = -1
             ready: list[str] = []
-            for record in records:
-                text = lines.taken()
+            for record in csv.reader(remembered, delimiter=self._delimiter, strict=True):
+                text = "".join(lines)
+                lines.clear()
                 if record and (row >= 0 or not _is_blank(record)):
-                    cells = list(added) if row < 0 else _cells(added, row)
+                    columns = added.values()
+                    cells = [_cell(column[row]) for column in columns] if row >= 0 else list(added)
                     text = self._appended(text, cells)
                     row += 1
                 ready.append(text)
@@ -137,11 +130,6 @@ class TextTable(Table):
     def _open(self) -> IO[str]:
         # The mark that some programs put before UTF-8 belongs to no column's name.
         return self.path.open(encoding="utf-8-sig", newline="")
-
-    def _mark(self) -> str:
-        """Return the mark that the file begins with, if it has one."""
-        with self.path.open("rb") as file:
-            return "\ufeff" if file.read(3) == codecs.BOM_UTF8 else ""
 
     def _rows(self) -> Iterator[list[str]]:
         records = self._records()
@@ -177,26 +165,11 @@ class TextTable(Table):
                 ) from None
 
 
-class _Remembering:
-    """Lines of a file, remembered until they are asked for."""
-
-    def __init__(self, source: IO[str]) -> None:
-        self._source = source
-        self._lines: list[str] = []
-
-    def __iter__(self) -> _Remembering:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._source)
-        self._lines.append(line)
-        return line
-
-    def taken(self) -> str:
-        """Return the lines since the last time."""
-        text = "".join(self._lines)
-        self._lines.clear()
-        return text
+def _remembered(source: IO[str], lines: list[str]) -> Iterator[str]:
+    """Yield the lines of a file, and write them down."""
+    for line in source:
+        lines.append(line)
+        yield line
 
 
 def _is_blank(record: list[str]) -> bool:
@@ -207,10 +180,6 @@ def _is_blank(record: list[str]) -> bool:
 def _with_point(cell: str) -> str:
     """Return a number with a decimal comma, such as 1,5, with a point; other cells as they are."""
     return cell.replace(",", ".") if "," in cell and _DECIMAL_COMMA.fullmatch(cell) else cell
-
-
-def _cells(added: Mapping[str, NDArray[Any]], row: int) -> list[str]:
-    return [_cell(column[row]) for column in added.values()]
 
 
 def _cell(value: Any) -> str:

@@ -19,25 +19,10 @@ def tree_edges(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Return the parent-child edges of all trees with their smallest level.
 
-    Parameters
-    ----------
-    neighbors : ndarray of shape (n_samples, n_neighbors)
-        Nearest neighbours of every sample, without the sample itself.
-    roots : ndarray of int
-        Labelled samples.
-    depth : int
-        R, the number of levels below the root; 0 gives no edges.
-
-    Returns
-    -------
-    low, high : ndarray of int
-        Edges without direction, ``low < high``, sorted by ``(low, high)``.
-    level : ndarray of int
-        The smallest r ≥ 1 at which a tree holds the edge, in either direction.
-
-    Notes
-    -----
-    Cost O(l·k^R) time; roots are taken in batches of bounded memory.
+    `neighbors` are the nearest of every sample, without the sample itself. Edges have no direction,
+    ``low < high``, and are sorted; their level is the smallest r ≥ 1 at which a tree holds them,
+    either way. Cost O(l·k^R) for the l roots and R = `depth`; roots are taken in batches of bounded
+    memory.
 
     Examples
     --------
@@ -69,10 +54,7 @@ def tree_edges(
 
 
 def _levels(
-    neighbors: NDArray[np.intp],
-    roots: NDArray[np.intp],
-    depth: int,
-    is_root: NDArray[np.bool_],
+    neighbors: NDArray[np.intp], roots: NDArray[np.intp], depth: int, is_root: NDArray[np.bool_]
 ) -> list[tuple[int, NDArray[np.intp]]]:
     """Edge keys ``low * n + high`` of each level, for one batch of roots."""
     n, k = neighbors.shape

@@ -36,13 +36,6 @@ _TINY = 1e-150  # distances below it are lost, on the scale of the largest value
 class TreeSearch:
     """Euclidean neighbours by a kd-tree along the principal axes.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The samples.
-
-    Notes
-    -----
     Makes two copies of the samples in double precision and keeps one.
     """
 
@@ -62,21 +55,9 @@ class TreeSearch:
     def candidates(
         self, Q: NDArray[Any], count: int
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return the nearest samples of some rows, and what is known of all others.
+        """Return the `count` nearest samples of rows, and how far all others are at least.
 
-        Parameters
-        ----------
-        Q : ndarray of shape (n_queries, n_features)
-            Rows.
-        count : int
-            How many candidates, at least 2.
-
-        Returns
-        -------
-        indices : ndarray of shape (n_queries, count)
-            Candidates.
-        beyond : ndarray of shape (n_queries,)
-            All other samples are at least so far away.
+        At least 2 candidates are asked for.
         """
         turned = self._turned(Q)
         with np.errstate(over="ignore"):
@@ -97,19 +78,8 @@ class TreeSearch:
     ) -> bool:
         """Tell whether this search is quicker than another, by trying both on some rows.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            The samples.
-        other : callable
-            ``other(rows, n_neighbors)`` searches otherwise, in all threads.
-        n_threads : int
-            Threads among which rows will be shared out.
-
-        Returns
-        -------
-        bool
-            Costs some milliseconds; the first call of `other` is not counted.
+        ``other(rows, n_neighbors)`` searches in all threads, while rows will be shared out among
+        `n_threads` here. Costs some milliseconds; the first call of `other` is not counted.
         """
         count = min(_TRIED_NEIGHBORS, len(X))
         rows = X[:: max(1, len(X) // _TRIED_ROWS)][:_TRIED_ROWS]

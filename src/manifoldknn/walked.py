@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.densities import class_densities
+from manifoldknn.densities import FIRST_REACH, class_densities
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.peeling import Columns
@@ -43,6 +43,8 @@ class Walked:
         Whether every row reached the accuracy asked for.
     way : Way or None
         How columns were computed, if that can be used again.
+    reach : float
+        How far below the largest of their row class densities are accurate by themselves.
     """
 
     similarities: Similarities
@@ -50,6 +52,7 @@ class Walked:
     n_iter: int
     converged: bool
     way: Way | None = None
+    reach: float = np.inf
 
 
 def walk_by_class(
@@ -62,6 +65,7 @@ def walk_by_class(
     tol: float,
     max_iter: int,
     n_jobs: int | None = None,
+    reach: float = FIRST_REACH,
     start: NDArray[np.float64] | None = None,
 ) -> Walked:
     """Return the density of every class at every row.
@@ -74,7 +78,7 @@ def walk_by_class(
         Labelled samples and their class numbers.
     n_classes : int
         Number of classes.
-    alpha, tol, max_iter, n_jobs, start
+    alpha, tol, max_iter, n_jobs, reach, start
         As in `class_densities`.
 
     Returns
@@ -85,10 +89,11 @@ def walk_by_class(
     way = chosen_way(NormalizedGraph(graph), alpha, n_columns=n_classes + 1)
     found = class_densities(
         graph, labeled, codes, n_classes, alpha, way, tol=tol, max_iter=max_iter, n_jobs=n_jobs,
-        start=start,
+        reach=reach, start=start,
     )  # fmt: skip
     similarities = Similarities.from_logarithms(found.log_values, np.float32)
-    return Walked(similarities, found.log_sums, found.n_iter, found.converged, way)
+    reach = reach if way.name == "iterate" else np.inf  # factorised, all are accurate
+    return Walked(similarities, found.log_sums, found.n_iter, found.converged, way, reach)
 
 
 def walk_by_label(
@@ -167,6 +172,8 @@ def log_columns(
     sources: NDArray[np.intp],
     rows: NDArray[np.intp],
     alpha: float,
+    *,
+    least: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     **accuracy: Any,
 ) -> NDArray[np.float64]:
     """Return log K between some rows and others, every entry accurate by itself.
@@ -181,6 +188,9 @@ def log_columns(
         The rows that are looked at.
     alpha : float
         Share of strength kept per step.
+    least : tuple of ndarray, optional
+        Logarithms of factors of the columns, and for every row of the graph of an entry that it
+        is known to have in some column, times its factor: accuracy beside that is enough.
     **accuracy
         `tol` and `max_iter`.
 
@@ -190,13 +200,13 @@ def log_columns(
         K = (D - αW)⁻¹ there.
     """
     half, n_columns = 0.5 * graph.log_degrees, len(sources)
+    views, reference = np.where(np.eye(n_columns, dtype=bool), 0.0, -np.inf), None
+    if least is not None:
+        views, reference = least[0][None], (least[1] + half)[None]
     columns = Columns(
-        rows=sources,
-        cols=np.arange(n_columns),
-        log_values=-half[sources],
-        views=np.where(np.eye(n_columns, dtype=bool), 0.0, -np.inf),
+        rows=sources, cols=np.arange(n_columns), log_values=-half[sources], views=views
     )
-    found = solve_columns(graph, columns, alpha=alpha, rows=rows, **accuracy)
+    found = solve_columns(graph, columns, alpha=alpha, rows=rows, reference=reference, **accuracy)
     return found.log_values - half[rows, None]
 
 

@@ -232,9 +232,8 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
     def _answer(self, nearest: Neighbors, X: Any) -> tuple[Floats, Ints, NDArray[np.bool_]]:
         """Return shares, class numbers and the unreached rows."""
         classes_of = self._labels.codes[self.labeled_indices_][nearest.indices]
-        k = nearest.indices.shape[1]
         votes = np.isfinite(nearest.distances).astype(np.float64)
-        shares = class_shares(votes, classes_of, k, len(self.classes_))
+        shares = class_shares(votes, classes_of, len(self.classes_))
         codes = winners(shares)
         unreached = np.isinf(nearest.distances[:, 0])
         if unreached.any():
@@ -268,22 +267,10 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
 
 
 def nearest_by_path(near: Neighbors, sources: Ints, k: int) -> Neighbors:
-    """Return the sources nearest to every row along the graph.
+    """Return the `k` sources nearest to every row along the graph, where an edge leads both ways.
 
-    Parameters
-    ----------
-    near : Neighbors
-        Neighbours of every row; an edge leads both ways.
-    sources : ndarray of int
-        Rows that paths start from.
-    k : int
-        How many to keep.
-
-    Returns
-    -------
-    Neighbors
-        Positions in `sources` and path lengths, nearest first, equal lengths by position; -1 and
-        inf where no path leads.
+    As positions in `sources` and path lengths, nearest first, equal lengths by position; -1 and inf
+    where no path leads.
 
     Examples
     --------

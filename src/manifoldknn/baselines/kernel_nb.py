@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manifoldknn.parameters import check_class_prior, check_positive
+from manifoldknn.parameters import check_positive
 from manifoldknn.state import all_or_nothing
+from manifoldknn.vote import class_prior
 
 __all__ = ["KernelNaiveBayes", "normal_bandwidths"]
 
@@ -37,8 +38,8 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
         itself, as its median absolute deviation over 0.6745.
     bandwidth_scale : float, default=1.0
         Multiplies the widths: what to tune.
-    class_prior : None, "labeled" or array-like of shape (n_classes,), default="labeled"
-        p(c). "labeled": shares of the training samples. None: all equal.
+    class_prior : None, "labeled", "equal" or array-like of shape (n_classes,), default="labeled"
+        p(c). "labeled": shares of the training samples, as they are. None, "equal": all equal.
 
     Attributes
     ----------
@@ -104,7 +105,10 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
             X, y = validate_data(self, X, y, dtype=np.float64)
             check_classification_targets(y)
             classes, codes = np.unique(y, return_inverse=True)
-            prior = check_class_prior(self.class_prior, codes, classes)
+            wanted, counts = self.class_prior, np.bincount(codes)
+            if isinstance(wanted, str) and wanted == "labeled":
+                wanted = counts
+            prior = class_prior("equal" if wanted is None else wanted, counts, classes)
         samples = [X[codes == c] for c in range(len(classes))]
         if self.bandwidth in ("shared", "normal"):
             spread = X.std(axis=0, ddof=min(1, len(X) - 1)) * (np.ptp(X, axis=0) > 0)
@@ -117,9 +121,7 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
             widths = np.where(own > 0, own, widths)
         self.classes_, self._samples = classes, samples
         self.bandwidth_ = widths * self.bandwidth_scale
-        self.class_log_prior_ = (
-            np.full(len(classes), -np.log(len(classes))) if prior is None else np.log(prior)
-        )
+        self.class_log_prior_ = np.log(prior)
         return self
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
@@ -179,15 +181,7 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
 def normal_bandwidths(X: Floats) -> Floats:
     """Return the kernel width for every column that would be best were it normal.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Samples.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-        s·(4 / 3n)^(1/5); 0 where a column is constant.
+    s·(4 / 3n)^(1/5); 0 where a column is constant.
 
     Examples
     --------

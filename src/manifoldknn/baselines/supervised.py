@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,51 +33,7 @@ class Baseline:
     grid: dict[str, list[Any]]
 
 
-def _knn(k: int, _: int) -> Baseline:
-    return Baseline(KNeighborsClassifier(k), {})
-
-
-def _weighted(k: int, _: int) -> Baseline:
-    return Baseline(WeightedKNNClassifier(k), {})
-
-
-def _svm(_: int, seed: int) -> Baseline:
-    grid: dict[str, list[Any]] = {
-        "C": [1.0, 0.1, 10.0, 100.0, 1000.0],
-        "gamma": ["scale", 0.01, 0.1, 1.0, 10.0],
-    }
-    return Baseline(SVC(kernel="rbf", random_state=seed), grid)
-
-
-def _ann(_: int, seed: int) -> Baseline:
-    # L-BFGS, which uses the same gradients: with some tens of rows it is the quickest and ends.
-    network = MLPClassifier((20,), solver="lbfgs", max_iter=2000, random_state=seed)
-    return Baseline(network, {"hidden_layer_sizes": [(20,), (5,), (10,), (40,)]})
-
-
-def _bayes(_: int, __: int) -> Baseline:
-    grid: dict[str, list[Any]] = {
-        "bandwidth": ["shared", "normal"],
-        "bandwidth_scale": [1.0, 0.25, 0.5, 2.0],
-    }
-    return Baseline(KernelNaiveBayes(), grid)
-
-
-def _tree(_: int, seed: int) -> Baseline:
-    # How dear a leaf is, in impurity: the larger, the more branches are merged.
-    prices = [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2]
-    return Baseline(DecisionTreeClassifier(random_state=seed), {"ccp_alpha": prices})
-
-
-_MAKERS: dict[str, Callable[[int, int], Baseline]] = {
-    "knn": _knn,
-    "weighted": _weighted,
-    "svm": _svm,
-    "ann": _ann,
-    "nb": _bayes,
-    "dt": _tree,
-}
-SUPERVISED = tuple(_MAKERS)
+SUPERVISED = ("knn", "weighted", "svm", "ann", "nb", "dt")
 
 
 def supervised(name: str, *, n_neighbors: int = 5, random_state: int = 0) -> Baseline:
@@ -106,6 +61,24 @@ def supervised(name: str, *, n_neighbors: int = 5, random_state: int = 0) -> Bas
     >>> supervised("dt").grid
     {'ccp_alpha': [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2]}
     """
-    if name not in _MAKERS:
-        raise ValueError(f"name={name!r} must be one of {', '.join(map(repr, _MAKERS))}.")
-    return _MAKERS[name](n_neighbors, random_state)
+    if name not in SUPERVISED:
+        raise ValueError(f"name={name!r} must be one of {', '.join(map(repr, SUPERVISED))}.")
+    if name == "knn":
+        return Baseline(KNeighborsClassifier(n_neighbors), {})
+    if name == "weighted":
+        return Baseline(WeightedKNNClassifier(n_neighbors), {})
+    if name == "svm":
+        widths = ["scale", 0.01, 0.1, 1.0, 10.0]
+        grid: dict[str, list[Any]] = {"C": [1.0, 0.1, 10.0, 100.0, 1000.0], "gamma": widths}
+        return Baseline(SVC(kernel="rbf", random_state=random_state), grid)
+    if name == "ann":
+        # L-BFGS, which uses the same gradients: with some tens of rows it is the quickest and ends.
+        network = MLPClassifier((20,), solver="lbfgs", max_iter=2000, random_state=random_state)
+        return Baseline(network, {"hidden_layer_sizes": [(20,), (5,), (10,), (40,)]})
+    if name == "nb":
+        scales = [1.0, 0.25, 0.5, 2.0]
+        grid = {"bandwidth": ["shared", "normal"], "bandwidth_scale": scales}
+        return Baseline(KernelNaiveBayes(), grid)
+    # How dear a leaf is, in impurity: the larger, the more branches are merged.
+    leaves = [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2]
+    return Baseline(DecisionTreeClassifier(random_state=random_state), {"ccp_alpha": leaves})

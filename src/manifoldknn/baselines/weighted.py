@@ -148,7 +148,7 @@ class WeightedKNNClassifier(ClassifierMixin, BaseEstimator):
         scale = found.distances[:, -1:]
         share = np.divide(found.distances[:, :k], scale, out=np.zeros((len(X), k)), where=scale > 0)
         weights = KERNELS[self.kernel](np.clip(share, _NEAREST, _FARTHEST), k)
-        return class_shares(weights, self._codes[found.indices[:, :k]], k, len(self.classes_))
+        return class_shares(weights, self._codes[found.indices[:, :k]], len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify rows.

@@ -24,17 +24,7 @@ _NARROW = 1.25  # bridges stand where the gap is at most so many times the narro
 
 
 def at_constant_speed(curve: Curve) -> Curve:
-    """Return the same curve, run through so that equal shares are equal lengths.
-
-    Parameters
-    ----------
-    curve : callable
-        Maps numbers in [0, 1] to points, at any speed.
-
-    Returns
-    -------
-    callable
-        The curve as a polyline of 4,000 steps.
+    """Return the same curve, as 4,000 steps run through so that equal shares are equal lengths.
 
     Examples
     --------
@@ -63,25 +53,10 @@ def around_curves(
 ) -> tuple[Floats, Ints, Ints]:
     """Draw samples around one curve per class, mark the labelled ones and shuffle the rows.
 
-    Parameters
-    ----------
-    curves : sequence of callables
-        One per class; two where there are bridges.
-    sizes : sequence of int
-        Samples per class, bridging points included.
-    label_shares : sequence of sequences
-        Where the labelled samples stand on each curve.
-    noise : float
-        Standard deviation of the noise in every coordinate.
-    random_state : int, RandomState instance or None
-        Seed.
-    n_bridges : int, default=0
-        Bridges across the gap, of 4 points each, two of either class.
-
-    Returns
-    -------
-    X, y, labeled : ndarray
-        Samples, classes, and the rows of the labelled samples by class and share.
+    `label_shares` tell where the labelled samples stand on each curve, `noise` is the standard
+    deviation in every coordinate. Bridges, across the gap of two curves, have 4 points each, two of
+    either class, which count towards `sizes`. Returns samples, classes, and the rows of the
+    labelled samples by class and share.
     """
     _check_noise(noise)
     bridging = _PER_BRIDGE // 2 * _checked_bridges(n_bridges, sizes)  # of each class
@@ -124,19 +99,9 @@ def _bridges(one: Curve, other: Curve, n_bridges: int, rng: np.random.RandomStat
 
 
 def split_sizes(n_samples: int | tuple[int, int], at_least: int = 3) -> tuple[int, int]:
-    """Turn ``n_samples`` into the sizes of the two classes.
+    """Turn a number of samples in all, or of each of two classes, into those of each.
 
-    Parameters
-    ----------
-    n_samples : int or (int, int)
-        In all, of which the first class gets the odd one; or of each class.
-    at_least : int, default=3
-        What each class needs.
-
-    Returns
-    -------
-    (int, int)
-        Samples of each class.
+    The first class gets the odd one, and each needs `at_least` so many.
 
     Examples
     --------

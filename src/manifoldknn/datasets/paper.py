@@ -13,6 +13,7 @@ import sys
 import zipfile
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.atomic import replaced_file
-from manifoldknn.datasets.specs import PAPER_SETS, Spec, row_means
+from manifoldknn.datasets.specs import PAPER_SETS, Spec, row_means, scaled
 
 __all__ = ["PAPER_SETS", "PaperData", "load_paper"]
 
@@ -119,7 +120,7 @@ def load_paper(name: str, *, scale: bool = True, download: bool = True) -> Paper
         )
     n_removed = len(X) - len(kept)
     X, y = X[kept], y[kept]
-    return PaperData(name, _scaled(X) if scale else X, y, n_removed, source)
+    return PaperData(name, scaled(X) if scale else X, y, n_removed, source)
 
 
 def _find(spec: Spec) -> Path | None:
@@ -210,37 +211,34 @@ def _checked(
     X: Any, y: Any, spec: Spec, source: str
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return samples and class numbers, or refuse them by the name of their source."""
+    wrong = partial(_wrong, source, spec)
     if X.shape != spec.shape:
         alike = next((s.name for s in PAPER_SETS.values() if s.shape == X.shape), None)
         hint = f", the shape of {alike!r}" if alike else ""
-        raise _wrong(source, spec, f"X of shape {X.shape}{hint}", f"X of shape {spec.shape}")
+        raise wrong(f"X of shape {X.shape}{hint}", f"X of shape {spec.shape}")
     if y.shape != (len(X),):
-        raise _wrong(source, spec, f"y of shape {y.shape}", f"y of shape {(len(X),)}")
+        raise wrong(f"y of shape {y.shape}", f"y of shape {(len(X),)}")
     try:
         X = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
-        raise _wrong(source, spec, f"X of type {X.dtype}", "numbers") from None
+        raise wrong(f"X of type {X.dtype}", "numbers") from None
     if not np.isfinite(X).all():
-        raise _wrong(source, spec, f"{(~np.isfinite(X)).sum()} missing values in X", "none")
+        raise wrong(f"{(~np.isfinite(X)).sum()} missing values in X", "none")
     y = _class_numbers(y)
     counts = np.bincount(y).tolist()
     if counts != list(spec.counts):
-        raise _wrong(source, spec, f"classes of {counts} rows", f"{list(spec.counts)}")
+        raise wrong(f"classes of {counts} rows", f"{list(spec.counts)}")
     means = row_means(X)
     found = np.bincount(y, means) / counts
     off = np.abs(found - spec.class_means) > _TOLERANCE
     if off.any():
         c = int(np.argmax(off))
-        raise _wrong(
-            source,
-            spec,
+        raise wrong(
             f"rows labelled {c} with a mean of {found[c]:.6f} (columns scaled to [0, 1])",
             f"{spec.class_means[c]:.6f}; rows are mislabelled or values are changed",
         )
     if abs(means.std() - spec.deviation) > _TOLERANCE:
-        raise _wrong(
-            source,
-            spec,
+        raise wrong(
             f"row means with a deviation of {means.std():.6f}",
             f"{spec.deviation:.6f}; columns do not belong to one another",
         )
@@ -270,8 +268,3 @@ def _class_numbers(y: NDArray[Any]) -> NDArray[np.intp]:
 def _first_occurrences(X: NDArray[np.float64]) -> NDArray[np.intp]:
     # Compared as 32-bit numbers: files of that precision and others must agree.
     return np.sort(np.unique(X.astype(np.float32), axis=0, return_index=True)[1])
-
-
-def _scaled(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    low, spread = X.min(axis=0), np.ptp(X, axis=0)
-    return np.asarray((X - low) / np.where(spread > 0, spread, 1.0))

@@ -17,8 +17,6 @@ from manifoldknn.experiments.experiment import Experiment, Row, Scalar, Table, W
 from manifoldknn.experiments.runner import cells_of
 from manifoldknn.experiments.store import Store
 
-__all__ = ["Assembled", "assemble", "csv_bytes"]
-
 _DPI = 110  # sharp on a page of ordinary width; the PDF is there for print
 _STYLE: Any = {
     "font.size": 10.0,
@@ -36,31 +34,7 @@ _PDF_DATA: dict[str, Any] = {"Creator": None, "Producer": None, "CreationDate": 
 
 @dataclass
 class Assembled:
-    """An experiment as the report shows it.
-
-    Attributes
-    ----------
-    experiment : Experiment
-        Which one.
-    n_cells : int
-        Cells it consists of.
-    n_missing : int
-        Those that are not there.
-    seconds : float
-        Work of the others, in all.
-    rows : list of dict
-        What was measured; none if cells are missing.
-    tables : list of Table
-        To read.
-    headline : Table or None
-        For the top of the report.
-    findings, differences, notes : list of str
-        What the experiment says, of its rows where it says so of them.
-    png : bytes
-        The figure, empty if there is none.
-    problems : list of str
-        Why something is not there.
-    """
+    """An experiment as the report shows it: no rows if cells are missing, and why in `problems`."""
 
     experiment: Experiment
     n_cells: int = 0
@@ -77,19 +51,7 @@ class Assembled:
 
 
 def csv_bytes(rows: list[Row], columns: list[str]) -> bytes:
-    r"""Return rows as CSV in which every number can be read back exactly.
-
-    Parameters
-    ----------
-    rows : list of dict
-        In the order of the file.
-    columns : list of str
-        In the order of the file.
-
-    Returns
-    -------
-    bytes
-        UTF-8 with a header and Unix line ends. None is an empty field.
+    r"""Return rows as CSV in which every number can be read back exactly; None is empty.
 
     Examples
     --------
@@ -114,20 +76,10 @@ def _text(value: Scalar) -> str:
 
 
 def assemble(experiment: Experiment, store: Store) -> Assembled:
-    """Write the CSV file and the figure of an experiment whose cells are all there.
+    """Write the CSV file and the figure of an experiment into ``csv`` and ``figures``.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        Which one.
-    store : Store
-        Its cells, and the folder where the files go: ``csv`` and ``figures``.
-
-    Returns
-    -------
-    Assembled
-        For the report. An experiment that lacks cells has neither file, and says so; one whose
-        tables or figure cannot be made has the CSV.
+    One that lacks cells has neither file, and says so; one whose tables or figure cannot be made
+    has the CSV.
     """
     made = Assembled(experiment)
     rows: list[Row] = []

@@ -1,4 +1,4 @@
-"""Mean, deviation and number of runs of measured rows."""
+"""Mean, deviation and number of runs of measured rows, and what is made of them."""
 
 from __future__ import annotations
 
@@ -8,33 +8,25 @@ from typing import cast
 
 import numpy as np
 
-from manifoldknn.experiments.experiment import Row, Scalar
+from manifoldknn.experiments.experiment import Lines, Row, Scalar, Table
 
-__all__ = ["Average", "averages", "mean_and_deviation", "over_common_runs", "runs_of"]
+ENOUGH = 5  # runs: fewer say little about a deviation, and prove nothing
 
 
 @dataclass(frozen=True)
 class Average:
-    """Several runs of the same.
-
-    Attributes
-    ----------
-    mean : float
-        Their mean.
-    deviation : float or None
-        Their standard deviation, with n - 1 in the denominator; None for a single run.
-    n_runs : int
-        How many there were.
-    """
+    """Several runs of the same: the deviation has n - 1 below, and is None of a single run."""
 
     mean: float
     deviation: float | None
     n_runs: int
 
 
-def averages(
-    rows: Iterable[Row], by: Sequence[str], value: str = "error"
-) -> dict[tuple[Scalar, ...], Average]:
+Averages = dict[tuple[Scalar, ...], Average]
+Curves = dict[str, dict[str, tuple[list[float], list[float]]]]
+
+
+def averages(rows: Iterable[Row], by: Sequence[str], value: str = "error") -> Averages:
     """Average a column over the rows that agree in others.
 
     Parameters
@@ -114,45 +106,64 @@ def over_common_runs(
 
 
 def mean_and_deviation(average: Average | None, digits: int = 1) -> str:
-    """Return "5.8 ± 1.1", the mean alone of a single run, or a dash where there is none.
-
-    Parameters
-    ----------
-    average : Average or None
-        What to write.
-    digits : int, default=1
-        Digits after the point.
-
-    Returns
-    -------
-    str
-        To be read in a table.
-    """
+    """Return "5.8 ± 1.1", the mean alone of a single run, or a dash where there is none."""
     if average is None:
         return "–"
     text = f"{average.mean:.{digits}f}"
-    if average.deviation is None:
-        return text
-    return f"{text} ± {average.deviation:.{digits}f}"
+    return text if average.deviation is None else f"{text} ± {average.deviation:.{digits}f}"
 
 
-def runs_of(found: dict[tuple[Scalar, ...], Average], **where: Scalar) -> str:
-    """Return "10", or "2 to 10", the number of runs behind averages.
+def less(ours: Average | None, theirs: float | None, digits: int = 2) -> float | None:
+    """Return by how much our mean is above a published number, where there are both."""
+    return None if ours is None or theirs is None else round(ours.mean - theirs, digits)
 
-    Parameters
-    ----------
-    found : dict
-        Averages by keys.
-    **where : str or number
-        Only keys that hold all of these values count.
 
-    Returns
-    -------
-    str
-        A number, or the least and the most; "0" if there are none.
+def by_method(found: Averages, methods: Sequence[str], columns: Sequence[str]) -> Lines:
+    """Return a line of means and deviations for every method there is, by column and method."""
+    return [
+        [method, *(mean_and_deviation(found.get((column, method))) for column in columns)]
+        for method in methods
+        if any((column, method) in found for column in columns)
+    ]
+
+
+def table_of(
+    rows: list[Row],
+    column: str,
+    caption: str,
+    *,
+    what: str = "mean",
+    name: str = "{}",
+    notes: Sequence[str] = (),
+) -> Table:
+    """Return a table of errors: a line for every set and method, a column for every size.
+
+    Shown are means, or deviations of `ENOUGH` runs; the last column tells the runs, "2 to 10".
     """
-    counts = [a.n_runs for key, a in found.items() if all(v in key for v in where.values())]
-    if not counts:
-        return "0"
-    low, high = min(counts), max(counts)
-    return str(low) if low == high else f"{low} to {high}"
+    found = averages(rows, ["data", "method", column])
+    sizes = sorted({cast(int, row[column]) for row in rows})
+    lines: Lines = []
+    for data, method in dict.fromkeys((row["data"], row["method"]) for row in rows):
+        there = [found.get((data, method, size)) for size in sizes]
+        runs = [average.n_runs for average in there if average is not None]
+        shown = [a if a and (what == "mean" or a.n_runs >= ENOUGH) else None for a in there]
+        values = [None if a is None else round(float(getattr(a, what)), 2) for a in shown]
+        ends = dict.fromkeys((min(runs), max(runs)))
+        lines.append([data, method, *values, " to ".join(map(str, ends))])
+    return Table(caption, ["data", "method", *map(name.format, sizes), "runs"], lines, notes)
+
+
+def curves(found: Averages, what: str = "mean", title: str = "{}") -> Curves:
+    """Return lines to be drawn of averages by panel, line and position, as `panels` wants them.
+
+    Heights are means, or deviations of `ENOUGH` runs; panels stand in the order of the averages.
+    """
+    made: Curves = {}
+    for (panel, line, at), average in sorted(found.items(), key=lambda one: float(one[0][2] or 0)):
+        if what == "mean" or average.n_runs >= ENOUGH:
+            lines = made.setdefault(title.format(panel), {})
+            xs, ys = lines.setdefault(str(line), ([], []))
+            xs.append(float(at or 0))
+            ys.append(float(getattr(average, what)))
+    order = dict.fromkeys(title.format(panel) for panel, *_ in found)
+    return {panel: made[panel] for panel in order if panel in made}

@@ -7,8 +7,6 @@ import sys
 import time
 from typing import TextIO
 
-__all__ = ["Bar", "duration"]
-
 _WIDTH = 24
 _TRUST, _TRUSTED_SHARE = 5.0, 0.05  # work that estimates are trusted for: seconds, share of all
 _BETWEEN_LINES = 10.0  # seconds, where lines cannot be drawn over
@@ -16,16 +14,6 @@ _BETWEEN_LINES = 10.0  # seconds, where lines cannot be drawn over
 
 def duration(seconds: float) -> str:
     """Return a time in the unit a person would use.
-
-    Parameters
-    ----------
-    seconds : float
-        At least 0.
-
-    Returns
-    -------
-    str
-        Such as "42 s" or "3 min".
 
     Examples
     --------
@@ -82,17 +70,7 @@ class Bar:
         self._told, self._drawn, self._name = time.perf_counter(), 0, ""
 
     def advance(self, expected: float, taken: float, *, alone: bool, name: str) -> None:
-        """Count a finished cell.
-
-        Parameters
-        ----------
-        expected, taken : float
-            Seconds it was to take, and took.
-        alone : bool
-            Whether it ran by itself.
-        name : str
-            What it is called.
-        """
+        """Count a finished cell: seconds it was to take, and took."""
         self.done += 1
         self._left[alone] -= expected
         self._expected += expected
@@ -130,13 +108,7 @@ class Bar:
         self._out.flush()
 
     def say(self, text: str) -> None:
-        """Write a line of its own.
-
-        Parameters
-        ----------
-        text : str
-            What to say, even if quiet.
-        """
+        """Write a line of its own, even if quiet."""
         self.clear()
         self._out.write(text + "\n")
         self._out.flush()

@@ -1,43 +1,41 @@
-"""The experiments in the paper's order, found by name and imported when they are wanted."""
+"""The experiments in the paper's order and ours last, imported when they are wanted."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from importlib import import_module
-from importlib.util import find_spec
+from pkgutil import resolve_name
 
 from manifoldknn.experiments.experiment import Experiment
 
-__all__ = ["MODULES", "load", "select"]
-
-_NAMES = (
-    "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "tab4", "tab5", "fig9", "tab6",
-    "fig10-11", "fig12", "tab7",
-)  # fmt: skip
-MODULES = {name: f"{__package__}.{name.replace('-', '_')}" for name in _NAMES}
+# Where each is found: module, and the name it has there.
+PLACES = {
+    name: f"{__package__}.{place}"
+    for name, place in {
+        "fig1": "toys:FIG1",
+        "fig2": "fig2:EXPERIMENT",
+        "fig3": "fig3:EXPERIMENT",
+        "fig4": "toys:FIG4",
+        "fig5": "toys:FIG5",
+        "fig6": "toys:FIG6",
+        "fig7": "toys:FIG7",
+        "fig8": "kcurves:FIG8",
+        "tab4": "tab4:EXPERIMENT",
+        "tab5": "tab5:EXPERIMENT",
+        "fig9": "kcurves:FIG9",
+        "tab6": "tab6:EXPERIMENT",
+        "fig10-11": "fig10_11:EXPERIMENT",
+        "fig12": "fig12:EXPERIMENT",
+        "tab7": "tab7:EXPERIMENT",
+        "draws": "draws:EXPERIMENT",
+    }.items()
+}
+_HALVES = {"fig10": "fig10-11", "fig11": "fig10-11"}
 
 
 def load(name: str) -> Experiment:
-    """Import an experiment.
-
-    Parameters
-    ----------
-    name : str
-        One of `MODULES`.
-
-    Returns
-    -------
-    Experiment
-        What the module calls ``EXPERIMENT``.
-
-    Examples
-    --------
-    >>> from manifoldknn.experiments.catalogue import load
-    >>> load("fig1").name
-    'fig1'
-    """
-    found: Experiment = import_module(MODULES[name]).EXPERIMENT
+    """Import one of `PLACES`."""
+    found: Experiment = resolve_name(PLACES[name])
     return found
 
 
@@ -47,7 +45,7 @@ def select(wanted: Iterable[str]) -> list[str]:
     Parameters
     ----------
     wanted : iterable of str
-        Names; "all" stands for every one, and so does nothing at all.
+        Names, however written; "all" stands for every one, and so does nothing at all.
 
     Returns
     -------
@@ -69,19 +67,13 @@ def select(wanted: Iterable[str]) -> list[str]:
     ...
     ValueError: there is no experiment 'fig13' (is it 'fig...'?): choose from fig1, fig2, ...
     """
-    there = [name for name, module in MODULES.items() if find_spec(module) is not None]
-    names = [_spelled(name) for name in wanted] or ["all"]
+    plain = [name.strip().lower().replace("_", "-").replace("–", "-") for name in wanted]
+    names = [_HALVES.get(name, name) for name in plain] or ["all"]
     for name in names:
-        if name not in (*there, "all"):
-            near = difflib.get_close_matches(name, there, 1, 0.5)
+        if name not in (*PLACES, "all"):
+            near = difflib.get_close_matches(name, PLACES, 1, 0.5)
             hint = f" (is it {near[0]!r}?)" if near else ""
             raise ValueError(
-                f"there is no experiment {name!r}{hint}: choose from {', '.join(there)}, or all"
+                f"there is no experiment {name!r}{hint}: choose from {', '.join(PLACES)}, or all"
             )
-    return [name for name in there if name in names or "all" in names]
-
-
-def _spelled(name: str) -> str:
-    """Forgive capitals, other dashes, and half of a pair of figures."""
-    plain = name.strip().lower().replace("_", "-").replace("–", "-")
-    return {"fig10": "fig10-11", "fig11": "fig10-11"}.get(plain, plain)
+    return [name for name in PLACES if name in names or "all" in names]

@@ -8,19 +8,12 @@ from typing import Any
 
 Scalar = str | int | float | bool | None
 Row = dict[str, Scalar]
+Lines = list[list[Scalar]]  # of a table
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured.
-
-    Parameters
-    ----------
-    quick : bool, default=False
-        Fewer runs and smaller sizes, for a look in minutes.
-    seed : int, default=0
-        The first seed; run r of an experiment draws with seed + r.
-    """
+    """How much is measured: if `quick`, less; run r of an experiment draws with `seed` + r."""
 
     quick: bool = False
     seed: int = 0
@@ -35,7 +28,7 @@ class Cell:
     experiment : str
         Name of the experiment, "fig9".
     key : tuple of str and numbers
-        Names the cell within the experiment: ("usps", "kNN", 3).
+        Names the cell within it: ("usps", "kNN", 3).
     seconds : float
         Rough cost on one core, from which the time left is told.
     alone : bool, default=False
@@ -63,14 +56,12 @@ Words = Sequence[str] | Callable[[list[Row], Plan], Sequence[str]]
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure of the paper.
+    """One table or figure.
 
     Parameters
     ----------
-    name : str
-        As in the paper's order: "fig1" ... "fig12", "tab4" ... "tab7".
-    title : str
-        One line.
+    name, title : str
+        As in the paper's order, "fig1" ... "tab7"; one line.
     columns : sequence of str
         Columns of its CSV: every row that `measure` returns has exactly these.
     cells : callable
@@ -88,13 +79,10 @@ class Experiment:
         Real sets it needs, as `load_paper` names them; checked before anything runs.
     headline : callable, optional
         ``headline(rows, plan)`` gives a short table for the top of the report.
-    findings : sequence of str, or callable
-        What it shows, in sentences, for the top of the report. As `differences`.
-    differences : sequence of str, or callable
-        What differs from the paper, and why: gathered at the top of the report too. A callable
-        makes them of the rows, ``differences(rows, plan)``, so that they cannot contradict them.
-    notes : sequence of str, or callable
-        What else a reader has to know: settings and how to read the tables. As `differences`.
+    findings, differences, notes : sequence of str, or callable
+        What it shows and what differs from the paper, both told at the top of the report, and
+        what else a reader has to know. A callable makes sentences of the rows,
+        ``differences(rows, plan)``, so that they cannot contradict them.
     """
 
     name: str

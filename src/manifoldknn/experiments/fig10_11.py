@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from manifoldknn.experiments.averages import Average, averages, over_common_runs, runs_of
-from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Scalar, Table
-from manifoldknn.experiments.lines import panels
-from manifoldknn.experiments.methods import (
-    BEYOND,
-    DEFAULT,
-    OF_THE_PAPER,
-    available,
-    error_of,
+from manifoldknn.experiments.averages import (
+    ENOUGH,
+    Averages,
+    averages,
+    curves,
+    less,
+    over_common_runs,
+    table_of,
 )
+from manifoldknn.experiments.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
+from manifoldknn.experiments.lines import panels
+from manifoldknn.experiments.methods import BEYOND, DEFAULT, OF_THE_PAPER, available, error_of
 from manifoldknn.experiments.problems import drawn, real
 from manifoldknn.experiments.published import DATA_SETS, ERRORS, USPS_SVM_AT_ONE_LABEL
-
-__all__ = ["EXPERIMENT"]
 
 _ALL = tuple(range(1, 40, 2))
 _SOME = (1, 3, 5, 9, 15, 25, 39)
@@ -26,15 +26,14 @@ _VOTERS = 5
 _CHEAP = ("kNN", "wkNN", "DT", DEFAULT)  # all counts
 _DEAR = ("gkNN", "ANN", "NB")  # some counts, few runs
 _RUNS, _SVM_RUNS, _DEAR_RUNS = 10, 5, 3
-_ENOUGH = 5  # runs: fewer say little about a deviation
 _QUICK_SKIPPED = ("usps", "multifeature")  # of the dear ones
 _SECONDS = {  # per count: cheap, SVM, gkNN, ANN, NB
-    "usps": (1.4, 0.35, 2.5, 0.4, 4.0),
-    "segmentation": (0.1, 0.1, 0.2, 0.5, 0.07),
+    "usps": (2.2, 0.35, 2.5, 0.4, 4.0),
+    "segmentation": (0.2, 0.1, 0.2, 0.5, 0.07),
     "banknote": (0.07, 0.07, 0.04, 0.05, 0.03),
-    "pendigits": (0.8, 0.15, 2.8, 0.25, 0.3),
-    "multifeature": (0.4, 0.6, 0.4, 1.0, 6.0),
-    "satlog": (0.45, 0.1, 0.8, 0.35, 0.3),
+    "pendigits": (2.0, 0.15, 2.8, 0.25, 0.3),
+    "multifeature": (0.6, 0.6, 0.4, 1.0, 6.0),
+    "satlog": (1.0, 0.1, 0.8, 0.35, 0.3),
 }
 
 
@@ -77,38 +76,24 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:
 
 def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     found = averages(rows, ["data", "method", "labels"])
-    counts = sorted({cast(int, row["labels"]) for row in rows})
-    pairs = list(dict.fromkeys((row["data"], row["method"]) for row in rows))
-    both = []
     kinds = {"mean": "Mean error (%)", "deviation": "Deviation of the error (%)"}
-    if all(average.n_runs < _ENOUGH for average in found.values()):
+    if all(average.n_runs < ENOUGH for average in found.values()):
         del kinds["deviation"]
-    for what, caption in kinds.items():
-        lines: list[list[Scalar]] = []
-        for data, method in pairs:
-            of_pair = {key: a for key, a in found.items() if key[:2] == (data, method)}
-            values = [_rounded(found.get((data, method, count)), what) for count in counts]
-            lines.append([data, method, *values, runs_of(of_pair)])
-        header = ["data", "method", *map(str, counts), "runs"]
-        both.append(Table(f"{caption} against labels per class", header, lines))
+    both = [
+        table_of(rows, "labels", f"{caption} against labels per class", what=what)
+        for what, caption in kinds.items()
+    ]
     return [*both, _leaders(rows), _known(found)]
-
-
-def _rounded(average: Average | None, what: str) -> float | None:
-    if average is None or (what == "deviation" and average.n_runs < _ENOUGH):
-        return None
-    return round(float(getattr(average, what)), 2)
 
 
 def _leaders(rows: list[Row]) -> Table:
     """Tell at how many counts our default has the lowest mean error of the paper's methods."""
     leads: dict[tuple[Scalar, ...], dict[str, float]] = {}
     for method in OF_THE_PAPER:
-        for key, (ours, theirs, _) in over_common_runs(
-            rows, DEFAULT, method, ["data", "labels"]
-        ).items():
+        compared = over_common_runs(rows, DEFAULT, method, ["data", "labels"])
+        for key, (ours, theirs, _) in compared.items():
             leads.setdefault(key, {})[method] = ours - theirs
-    lines: list[list[Scalar]] = []
+    lines: Lines = []
     for data in DATA_SETS:
         counts = sorted(int(key[1] or 0) for key in leads if key[0] == data)
         behind = []
@@ -131,31 +116,25 @@ def _leaders(rows: list[Row]) -> Table:
     )
 
 
-def _known(found: dict[tuple[Scalar, ...], Average]) -> Table:
+def _known(found: Averages) -> Table:
     """Set our numbers beside what the paper prints of these figures."""
-    lines: list[list[Scalar]] = []
-    svm = found.get(("usps", "SVM", 1))
-    if svm is not None:
-        ours, theirs = round(svm.mean, 2), USPS_SVM_AT_ONE_LABEL
-        lines.append(["usps", "SVM", 1, ours, theirs, round(ours - theirs, 2)])
+    printed = [("usps", "SVM", 1, USPS_SVM_AT_ONE_LABEL)]
     for data in DATA_SETS:
         for method, named in (("SVM", "SVM"), (DEFAULT, "mkNN")):
-            average = found.get((data, method, 3))
-            if average is not None:
-                theirs = ERRORS[data][named].mean
-                ours = round(average.mean, 2)
-                lines.append([data, method, 3, ours, theirs, round(ours - theirs, 2)])
-    return Table(
-        "What the paper prints of these figures",
-        ["data", "method", "labels per class", "error", "published", "difference"],
-        lines,
-        ("With 3 labels per class the figures show what tab6 compares in full.",),
-    )
+            printed.append((data, method, 3, ERRORS[data][named].mean))
+    lines: Lines = [
+        [data, method, count, round(ours.mean, 2), theirs, less(ours, theirs)]
+        for data, method, count, theirs in printed
+        if (ours := found.get((data, method, count))) is not None
+    ]
+    header = ["data", "method", "labels per class", "error", "published", "difference"]
+    notes = ("With 3 labels per class the figures show what tab6 compares in full.",)
+    return Table("What the paper prints of these figures", header, lines, notes)
 
 
 def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
     """Tell where Poisson learning, the strongest method beyond the paper, is ahead of ours."""
-    compared = over_common_runs(rows, DEFAULT, BEYOND[1], ["data", "labels"])
+    compared = over_common_runs(rows, DEFAULT, BEYOND[-1], ["data", "labels"])
     ahead = {key: a - b for key, (a, b, _) in compared.items() if b < a}
     if not compared:
         return []
@@ -169,25 +148,8 @@ def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
 
 def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     found = averages(rows, ["data", "method", "labels"])
-    curves: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
-    for what in ("mean", "deviation"):
-        for (data, method, count), average in sorted(
-            found.items(), key=lambda o: int(o[0][2] or 0)
-        ):
-            value = getattr(average, what)
-            title = f"{data}: {what}"
-            lines = curves.setdefault(title, {})
-            if value is None or (what == "deviation" and average.n_runs < _ENOUGH):
-                continue
-            xs, ys = lines.setdefault(str(method), ([], []))
-            xs.append(float(count or 0))
-            ys.append(value)
-    order = [f"{data}: {what}" for what in ("mean", "deviation") for data in DATA_SETS]
-    return panels(
-        {title: curves[title] for title in order if curves.get(title)},
-        x_label="labelled samples per class",
-        y_label="error (%)",
-    )
+    shown = curves(found, "mean", "{}: mean") | curves(found, "deviation", "{}: deviation")
+    return panels(shown, x_label="labelled samples per class", y_label="error (%)")
 
 
 EXPERIMENT = Experiment(
@@ -209,7 +171,7 @@ EXPERIMENT = Experiment(
         "mkNN as published is in fig9 and tab6 only: a full graph per point is too dear.",
         "Features are scaled to [0, 1]; run r of all methods has the same labels.",
         "SVM, and still more gkNN, ANN and NB, are dear to tune: in the full run they have fewer "
-        f"runs, the latter fewer counts too. A deviation is shown of {_ENOUGH} runs or more.",
+        f"runs, the latter fewer counts too. A deviation is shown of {ENOUGH} runs or more.",
         "With one label per class nothing can be tuned by cross-validation: there every method has "
         "the usual parameters, the first of its grid.",
         "kNN, wkNN and gkNN let five labelled samples vote, or as many as a class has labels if "

@@ -10,21 +10,12 @@ from numpy.typing import NDArray
 
 from manifoldknn import tired_random_walk
 from manifoldknn.class_plot import COLORS
-from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Scalar, Table
-from manifoldknn.experiments.toys import new_figure
+from manifoldknn.experiments.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.experiments.lines import new_figure
 
-__all__ = ["EXPERIMENT"]
-
-_NAME = "fig2"
 _ALPHA = 0.99
 _NODES = ("i", "A", "B", "C", "j")
-_PLACES = {
-    "i": (0.0, 0.0),
-    "A": (1.25, 0.95),
-    "B": (1.15, -0.75),
-    "C": (2.2, -1.2),
-    "j": (2.9, 0.1),
-}
+_PLACES = dict(zip(_NODES, ((0.0, 0.0), (1.25, 0.95), (1.15, -0.75), (2.2, -1.2), (2.9, 0.1))))
 # "While at C, walking to B is much likelier than to j": the paper's words, in weights.
 _WEIGHTS = {("i", "A"): 0.6, ("A", "j"): 0.5, ("i", "B"): 0.8, ("B", "j"): 0.4, ("B", "C"): 0.9,
             ("C", "j"): 0.1}  # fmt: skip
@@ -40,7 +31,7 @@ def _graph() -> NDArray[np.float64]:
 
 
 def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-    return [Cell(_NAME, ("walk",), seconds=0.05)]
+    return [Cell("fig2", ("walk",), seconds=0.05)]
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
@@ -77,8 +68,8 @@ def _values(rows: list[Row], what: str) -> dict[Any, float]:
 
 def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     walk = _values(rows, "walk")
-    matrix: list[list[Scalar]] = [[a, *(walk[f"{a} → {b}"] for b in _NODES)] for a in _NODES]
-    paths: list[list[Scalar]] = [[path, value] for path, value in _values(rows, "path").items()]
+    matrix: Lines = [[a, *(walk[f"{a} → {b}"] for b in _NODES)] for a in _NODES]
+    paths: Lines = [[path, value] for path, value in _values(rows, "path").items()]
     paths.append(["all paths, any number of steps", walk["i → j"]])
     return [
         Table("Expected visits of j from i, by path", ["path", "αᵗ · ∏ p"], paths),
@@ -133,7 +124,7 @@ def _draw_graph(ax: Any, edges: dict[Any, float]) -> None:
 
 
 EXPERIMENT = Experiment(
-    name=_NAME,
+    name="fig2",
     title="The tired random walk from i to j on a small graph",
     columns=["what", "where", "steps", "value"],
     cells=_cells,

@@ -10,18 +10,15 @@ from numpy.typing import NDArray
 from manifoldknn import constrained_graph, simplex_weights, walk_weights
 from manifoldknn.class_plot import COLORS
 from manifoldknn.datasets import make_arch_and_s
-from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Table
-from manifoldknn.experiments.toys import new_figure
+from manifoldknn.experiments.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.experiments.lines import new_figure
 
-__all__ = ["EXPERIMENT"]
-
-_NAME = "fig3"
 _NEIGHBORS = 10
 _AWAY = np.array([-1.0, 0.75])  # the new sample is the unlabelled one nearest to this place
 
 
 def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-    return [Cell(_NAME, ("reconstruction",), seconds=0.3)]
+    return [Cell("fig3", ("reconstruction",), seconds=0.3)]
 
 
 def _weights(X: NDArray[np.float64], truth: Any, labeled: Any) -> NDArray[np.float64]:
@@ -64,35 +61,24 @@ def _column(rows: list[Row], name: str) -> NDArray[np.float64]:
     return np.array([float(str(row[name])) for row in rows])
 
 
+def _places(rows: list[Row]) -> NDArray[np.float64]:
+    return np.column_stack([_column(rows, "x"), _column(rows, "y")])
+
+
 def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     made, again = (_column(_of(rows, w), "value") for w in ("reconstructed", "walked again"))
-    lines: list[list[Any]] = [
+    lines: Lines = [
         [_label(i), float(a), float(b), float(100 * (a / b - 1))]
         for i, (a, b) in enumerate(zip(made, again))
     ]
-    near = _of(rows, "neighbour")
-    point = _column(near, "value") @ np.column_stack([_column(near, "x"), _column(near, "y")])
-    new = _of(rows, "new")[0]
-    truth = np.array([float(str(new["x"])), float(str(new["y"]))])
-    error = 100 * float(np.sum((truth - point) ** 2) / np.sum(truth**2))
-    used = int(np.sum(_column(near, "value") > 0))
-    return [
-        Table(
-            "Walk weights of the new sample to the labelled ones",
-            [
-                "labelled sample",
-                "reconstructed (eqs. 7–9)",
-                "walked again with it",
-                "difference, %",
-            ],
-            lines,
-            [
-                f"{used} of its {len(near)} neighbours carry it; "
-                f"‖x − X_k z‖²/‖x‖² = {error:.2g} %.",
-                _agreement(made, again),
-            ],
-        )
-    ]
+    near, z = _of(rows, "neighbour"), _column(_of(rows, "neighbour"), "value")
+    place, truth = _places(near), _places(_of(rows, "new"))[0]
+    error = 100 * float(np.sum((truth - z @ place) ** 2) / np.sum(truth**2))
+    carry = f"{np.sum(z > 0)} of its {len(near)} neighbours carry it; ‖x − X_k z‖²/‖x‖² = "
+    header = ["labelled sample", "reconstructed (eqs. 7–9)", "walked again with it",
+              "difference, %"]  # fmt: skip
+    caption = "Walk weights of the new sample to the labelled ones"
+    return [Table(caption, header, lines, [f"{carry}{error:.2g} %.", _agreement(made, again)])]
 
 
 def _agreement(made: NDArray[np.float64], again: NDArray[np.float64]) -> str:
@@ -130,23 +116,20 @@ def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
 
 
 def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
-    new, near, other = _of(rows, "new")[0], _of(rows, "neighbour"), _of(rows, "other")
-    x, y = float(str(new["x"])), float(str(new["y"]))
-    ax.scatter(_column(other, "x"), _column(other, "y"), s=22, c="#c8c8c8", linewidths=0,
+    (x, y), near = _places(_of(rows, "new"))[0], _places(_of(rows, "neighbour"))
+    ax.scatter(*_places(_of(rows, "other")).T, s=22, c="#c8c8c8", linewidths=0,
                label="other samples")  # fmt: skip
-    for row in near:
-        z = float(str(row["value"]))
-        a, b = float(str(row["x"])), float(str(row["y"]))
+    for (a, b), z in zip(near, _column(_of(rows, "neighbour"), "value")):
         style = "-" if z > 0 else ":"
         ax.plot([x, a], [y, b], style, color=COLORS[0], linewidth=0.8 + 5 * z, zorder=1)
         if z > 0:
             ax.annotate(f"{z:.2f}", (a, b), (9, 0), textcoords="offset points", va="center",
                         fontsize=9)  # fmt: skip
-    ax.scatter(_column(near, "x"), _column(near, "y"), s=46, c=COLORS[0], edgecolors="white",
-               zorder=2, label="neighbours, with z where it is not 0")  # fmt: skip
+    ax.scatter(*near.T, s=46, c=COLORS[0], edgecolors="white", zorder=2,
+               label="neighbours, with z where it is not 0")  # fmt: skip
     ax.scatter([x], [y], s=190, marker="*", c=COLORS[1], edgecolors="black", zorder=3,
                label="new sample x")  # fmt: skip
-    reach = 1.5 * max(np.abs(_column(near, "x") - x).max(), np.abs(_column(near, "y") - y).max())
+    reach = 1.5 * np.abs(near - [x, y]).max()
     ax.set_xlim(x - reach, x + reach)
     ax.set_ylim(y - reach, y + reach)
     ax.set_aspect("equal")
@@ -158,7 +141,7 @@ def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
 
 
 EXPERIMENT = Experiment(
-    name=_NAME,
+    name="fig3",
     title="The two steps by which a new sample gets its walk weights",
     columns=["what", "x", "y", "labelled", "value"],
     cells=_cells,

@@ -21,54 +21,42 @@ from sklearn.svm import SVC
 
 from manifoldknn.baselines import Baseline, supervised
 from manifoldknn.baselines.geodesic import nearest_by_path
-from manifoldknn.classifier import ManifoldKNNClassifier
+from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.exceptions import TooFewLabelsError
 from manifoldknn.experiments.problems import Problem
 from manifoldknn.experiments.width import tuned_sigma
 from manifoldknn.model_selection import SemiSupervisedSplit, tuned
 from manifoldknn.vote import class_shares, winners
 
-__all__ = [
-    "BEYOND",
-    "DEFAULT",
-    "GEODESIC_LINKS",
-    "GUIDED_SVM",
-    "NEAREST",
-    "OF_THE_PAPER",
-    "PUBLISHED",
-    "SPREADING_STEPS",
-    "SUPERVISED_METHODS",
-    "available",
-    "baseline",
-    "error_of",
-]
-
 Ints = NDArray[np.intp]
 Answer = Callable[[Problem, Ints, int, int], Ints]
 
-PUBLISHED, DEFAULT = "mkNN as published", "mkNN default"
+PUBLISHED, DEFAULT, NEIGHBORS = "mkNN as published", "mkNN default", "mkNN, the paper's vote"
+WHY_CLASSES = (
+    "The paper lets the k labelled samples with the largest walk weights vote, which favours the "
+    "class that has more labels. Our default makes a density of each class, the mean over its "
+    "labels, and the densest class wins, however many labels it has; and it links far fewer pairs."
+)
 NEAREST = ("kNN", "wkNN", "gkNN")
 SUPERVISED_METHODS = ("SVM", "ANN", "NB", "DT")
 OF_THE_PAPER = (*SUPERVISED_METHODS, *NEAREST)
-BEYOND = ("LabelSpreading", "Poisson")
+# Its defaults end before labels have travelled far, and what they have not reached gets the first
+# class: so it is shown with settings that let them travel as well.
+SPREADING: dict[str, dict[str, Any]] = {
+    "LabelSpreading, its defaults": {},
+    "LabelSpreading, α = 0.99": {"n_neighbors": 10, "alpha": 0.99, "max_iter": 10_000},
+    "LabelSpreading, 200 steps": {"max_iter": 200, "tol": 0.0},
+}
+BEYOND = (*SPREADING, "Poisson")
 GUIDED_SVM = "SVM, libsvm's grid"  # the grid that the authors of libsvm advise
 GEODESIC_LINKS = (10, 5, 7, 15, 20)  # the usual one first
-# Its default tolerance ends before labels have travelled far, and what they have not reached gets
-# the first class: here they may travel so many steps.
-SPREADING_STEPS = 200
 
 _NAMES = {"kNN": "knn", "wkNN": "weighted", "SVM": "svm", "ANN": "ann", "NB": "nb", "DT": "dt"}
 
 
 def available() -> tuple[str, ...]:
-    """Return the methods beyond the paper that can run here.
-
-    Returns
-    -------
-    tuple of str
-        LabelSpreading, and Poisson learning where the package graphlearning is installed.
-    """
-    return BEYOND if find_spec("graphlearning") is not None else BEYOND[:1]
+    """Return the methods beyond the paper that can run here: Poisson needs graphlearning."""
+    return BEYOND if find_spec("graphlearning") is not None else BEYOND[:-1]
 
 
 def error_of(method: str, problem: Problem, y: Ints, *, k: int, seed: int) -> float:
@@ -83,8 +71,7 @@ def error_of(method: str, problem: Problem, y: Ints, *, k: int, seed: int) -> fl
     y : ndarray of int
         Labels, -1 where there is none.
     k : int
-        Labelled samples that vote, for the methods of nearest neighbours. Our default has
-        its own.
+        Labelled samples that vote, for the methods of nearest neighbours.
     seed : int
         Of folds and of whatever else is random in a method.
 
@@ -108,22 +95,7 @@ def error_of(method: str, problem: Problem, y: Ints, *, k: int, seed: int) -> fl
 
 
 def baseline(method: str, *, k: int, seed: int = 0) -> Baseline:
-    """Return a supervised method by the name it has here, and the grid that is searched.
-
-    Parameters
-    ----------
-    method : str
-        "kNN", "wkNN", "SVM", "ANN", "NB", "DT", or the SVM with libsvm's grid.
-    k : int
-        Labelled samples that vote, for the first two.
-    seed : int, default=0
-        Of those that need one.
-
-    Returns
-    -------
-    Baseline
-        Estimator and grid.
-    """
+    """Return a supervised method by the name it has here, and the grid that is searched."""
     if method != GUIDED_SVM:
         return supervised(_NAMES[method], n_neighbors=k, random_state=seed)
     # In the order of libsvm's own script, which begins with the smallest C and the largest γ.
@@ -161,31 +133,35 @@ def _geodesic(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
     Paths from all labelled rows serve the folds as well: a hidden label is one that may not vote.
     """
     labeled = np.flatnonzero(y >= 0)
-    codes = y[labeled]
+    codes, everyone = y[labeled], np.ones(len(labeled), dtype=bool)
     try:
         folds = list(SemiSupervisedSplit(random_state=seed).split(codes, codes))
     except TooFewLabelsError:
         folds = []
     nearest = NearestNeighbors(n_neighbors=len(labeled), algorithm="brute").fit(problem.X[labeled])
+
+    def voted(order: Ints, rows: Any, may: NDArray[np.bool_]) -> Ints:
+        """Return the majority's class; of the nearest where no path leads to a label."""
+        found, reached = _voters(order, may, k)
+        shares = class_shares(reached.astype(np.float64), codes[found], int(codes.max()) + 1)
+        answers = winners(shares)
+        lost = np.flatnonzero(~reached.any(axis=1))
+        if lost.size:
+            order = nearest.kneighbors(problem.X[rows][lost], return_distance=False)
+            answers[lost] = codes[_voters(order, may, 1)[0][:, 0]]
+        return answers
+
     best, answers = np.inf, y
     links = [g for g in GEODESIC_LINKS if g < len(y)] if folds else GEODESIC_LINKS[:1]
     for n_links in links:
-        paths = nearest_by_path(problem.linked(n_links), labeled, len(labeled))
+        order = nearest_by_path(problem.linked(n_links), labeled, len(labeled)).indices
         scores = []
         for train, test in folds:
-            may = np.zeros(len(labeled), dtype=bool)
-            may[train] = True
-            rows = labeled[test]
-            found, reached = _voters(paths.indices[rows], may, k)
-            scores.append(
-                np.mean(_voted(found, reached, codes, problem.X[rows], nearest, may) == codes[test])
-            )
+            rows, may = labeled[test], np.isin(np.arange(len(labeled)), train)
+            scores.append(np.mean(voted(order[rows], rows, may) == codes[test]))
         error = 1 - float(np.mean(scores)) if scores else 0.0
         if error < best - 1e-12:
-            best = error
-            everyone = np.ones(len(labeled), dtype=bool)
-            found, reached = _voters(paths.indices, everyone, k)
-            answers = _voted(found, reached, codes, problem.X, nearest, everyone)
+            best, answers = error, voted(order, slice(None), everyone)
     return np.where(y >= 0, y, answers)
 
 
@@ -196,56 +172,30 @@ def _voters(order: Ints, may: NDArray[np.bool_], k: int) -> tuple[Ints, NDArray[
     return np.take_along_axis(order, first, axis=1), np.take_along_axis(allowed, first, axis=1)
 
 
-def _voted(
-    found: Ints,
-    reached: NDArray[np.bool_],
-    codes: Ints,
-    X: NDArray[np.float64],
-    nearest: NearestNeighbors,
-    may: NDArray[np.bool_],
-) -> Ints:
-    """Return the majority's class; of the nearest labelled sample where no path leads to one."""
-    n_classes = int(codes.max()) + 1
-    shares = class_shares(reached.astype(np.float64), codes[found], found.shape[1], n_classes)
-    answers = winners(shares)
-    lost = np.flatnonzero(~reached.any(axis=1))
-    if lost.size:
-        order = nearest.kneighbors(X[lost], return_distance=False)
-        answers[lost] = codes[_voters(order, may, 1)[0][:, 0]]
-    return answers
+def _manifold(make: Callable[[Problem, int], ManifoldKNNClassifier]) -> Answer:
+    def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+        return np.asarray(problem.fitted(make(problem, k), y).transduction_, dtype=np.intp)
+
+    return answer
 
 
-def _as_published(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
-    model = ManifoldKNNClassifier(
-        k,
-        graph="full",
-        sigma=tuned_sigma(problem),
-        neighbors=(problem.near.indices, problem.near.distances),
-        n_jobs=1,
-    )
-    return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
+def _spreading(n_neighbors: int = 7, **settings: Any) -> Answer:
+    def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # rows without any weight, and the steps it is given
+            graph = problem.spreading_graph(n_neighbors)
+            model = LabelSpreading(kernel=lambda *_: graph, **settings)
+            return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
 
-
-def _by_default(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
-    return problem.by_default(y)
-
-
-def _spreading(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
-    def graph(X: Any, Y: Any) -> Any:  # noqa: ARG001
-        return problem.spreading_graph
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rows without any weight, and the steps it is given
-        model = LabelSpreading(kernel=graph, max_iter=SPREADING_STEPS, tol=0.0)
-        return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
+    return answer
 
 
 def _poisson(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
     from graphlearning import ssl, weightmatrix
 
-    themselves = np.arange(len(y))[:, None]
-    indices = np.hstack([themselves, problem.near.indices[:, :10]])
-    distances = np.hstack([np.zeros((len(y), 1)), problem.near.distances[:, :10]])
+    near = problem.linked(10)
+    indices = np.hstack([np.arange(len(y))[:, None], near.indices])
+    distances = np.hstack([np.zeros((len(y), 1)), near.distances])
     labeled = np.flatnonzero(y >= 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -258,8 +208,9 @@ def _poisson(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG
 _ANSWERS: dict[str, Answer] = {
     **{name: _supervised(name) for name in (*_NAMES, GUIDED_SVM)},
     "gkNN": _geodesic,
-    PUBLISHED: _as_published,
-    DEFAULT: _by_default,
-    "LabelSpreading": _spreading,
+    PUBLISHED: _manifold(lambda p, k: as_published(n_neighbors=k, sigma=tuned_sigma(p))),
+    DEFAULT: _manifold(lambda p, k: ManifoldKNNClassifier()),  # noqa: ARG005
+    NEIGHBORS: _manifold(lambda p, k: ManifoldKNNClassifier(k, vote="neighbors")),  # noqa: ARG005
+    **{name: _spreading(**settings) for name, settings in SPREADING.items()},
     "Poisson": _poisson,
 }

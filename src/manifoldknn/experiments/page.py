@@ -6,23 +6,21 @@ The page needs nothing but itself: no script, no font, no file beside it.
 from __future__ import annotations
 
 import base64
-import html
 import math
 import os
 import platform
 import re
-from collections.abc import Sequence
-from importlib import metadata, resources
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
 from pathlib import Path
 
 from manifoldknn.atomic import replaced_file
 from manifoldknn.experiments.assemble import Assembled
 from manifoldknn.experiments.bar import duration
-from manifoldknn.experiments.experiment import Scalar, Table
+from manifoldknn.experiments.experiment import Lines, Scalar, Table
 from manifoldknn.experiments.settings import settings_table
-from manifoldknn.experiments.store import Store, extras, versions
-
-__all__ = ["report_page", "write_report"]
+from manifoldknn.experiments.store import Store, extras, version_of, versions
 
 _NUMBER = re.compile(r"[-+−±≤<>~\s\d.,%×e()–—]*")
 _NONE = "–"
@@ -37,10 +35,8 @@ def write_report(parts: Sequence[Assembled], store: Store, *, jobs: int, command
         In the order of the page.
     store : Store
         The run.
-    jobs : int
-        Processes that measured side by side.
-    command : str
-        What was typed.
+    jobs, command : int, str
+        Processes that measured side by side, and what was typed.
 
     Returns
     -------
@@ -54,18 +50,7 @@ def write_report(parts: Sequence[Assembled], store: Store, *, jobs: int, command
 
 
 def report_page(parts: Sequence[Assembled], store: Store, *, jobs: int, command: str) -> str:
-    """Return the page as text.
-
-    Parameters
-    ----------
-    parts, store, jobs, command
-        As in `write_report`.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the page as text, of the same things as `write_report`."""
     pieces = {
         "style": _resource("reproduction.css"),
         "lead": _lead(parts, store),
@@ -89,81 +74,75 @@ def _lead(parts: Sequence[Assembled], store: Store) -> str:
     whole = sum(not part.problems for part in parts)
     size = "a quick look: fewer runs and smaller sizes" if store.plan.quick else "the full run"
     work = duration(sum(part.seconds for part in parts))
-    return html.escape(
+    return escape(
         f"{whole} of {len(parts)} tables and figures, measured anew ({size}; {work} of work). "
         "Published numbers stand beside ours wherever the paper prints any; figures in the paper "
         "print none."
     )
 
 
+def _advice(text: str) -> str:
+    return f'<div class="advice">{text}</div>'
+
+
+def _items(kind: str, items: Iterable[str]) -> str:
+    listed = "".join(f"<li>{item}</li>" for item in items)
+    return f'<ul class="{kind}">{listed}</ul>' if listed else ""
+
+
+def _way(part: Assembled) -> str:
+    name = escape(part.experiment.name)
+    return f'<a class="id" href="#{name}">{name}</a>'
+
+
 def _problems(parts: Sequence[Assembled]) -> str:
     lines = [f"{p.experiment.name}: {problem}" for p in parts for problem in p.problems]
-    if not lines:
-        return ""
-    listed = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-    return f'<div class="advice"><p><strong>Not complete.</strong></p>{listed}</div>'
+    listed = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    return _advice(f"<p><strong>Not complete.</strong></p>{listed}") if lines else ""
 
 
 def _contents(parts: Sequence[Assembled]) -> str:
     items = [
-        f'<li><a href="#{_anchor(p)}"><span class="id">{html.escape(p.experiment.name)}</span> '
-        f"{html.escape(p.experiment.title)}</a></li>"
-        for p in parts
+        f'<li><a href="#{name}"><span class="id">{name}</span> {escape(title)}</a></li>'
+        for name, title in ((escape(p.experiment.name), p.experiment.title) for p in parts)
     ]
     return f'<ol class="contents">{"".join(items)}</ol>'
 
 
 def _headline(parts: Sequence[Assembled]) -> str:
     """Show the main numbers and what they say, where the run has them."""
+    main_first = sorted(parts, key=lambda part: part.headline is None)
     tables = [_table(part.headline) for part in parts if part.headline is not None]
-    items = [
-        f'<li><a class="id" href="#{_anchor(part)}">{html.escape(part.experiment.name)}</a> '
-        f"{html.escape(text)}</li>"
-        for part in sorted(parts, key=lambda part: part.headline is None)  # the main ones first
-        for text in part.findings
-    ]
-    if not tables and not items:
-        return ""
-    listed = f'<ul class="differences">{"".join(items)}</ul>' if items else ""
-    return f'<section id="headline"><h2>In short</h2>{"".join(tables)}{listed}</section>'
-
-
-def _anchor(part: Assembled) -> str:
-    return html.escape(part.experiment.name, quote=True)
+    items = [f"{_way(part)} {escape(text)}" for part in main_first for text in part.findings]
+    shown = "".join(tables) + _items("differences", items)
+    return f'<section id="headline"><h2>In short</h2>{shown}</section>' if shown else ""
 
 
 def _differences(parts: Sequence[Assembled]) -> str:
     """Gather what differs, each sentence once, with the way to its experiments."""
     notes: dict[str, list[str]] = {}
     for part in parts:
-        way = f'<a class="id" href="#{_anchor(part)}">{html.escape(part.experiment.name)}</a>'
         for note in part.differences:
-            notes.setdefault(note, []).append(way)
-    if not notes:
-        return '<p class="none">Nothing to tell.</p>'
-    items = [f"<li>{' '.join(ways)} {html.escape(note)}</li>" for note, ways in notes.items()]
-    return f'<ul class="differences">{"".join(items)}</ul>'
+            notes.setdefault(note, []).append(_way(part))
+    items = [f"{' '.join(ways)} {escape(note)}" for note, ways in notes.items()]
+    return _items("differences", items) or '<p class="none">Nothing to tell.</p>'
 
 
 def _section(part: Assembled) -> str:
-    name = html.escape(part.experiment.name)
-    title = html.escape(part.experiment.title)
+    name, title = escape(part.experiment.name), escape(part.experiment.title)
     pieces = [
-        f'<section id="{_anchor(part)}">',
+        f'<section id="{name}">',
         f'<h2><span class="id">{name}</span> {title}</h2>',
-        *(f'<div class="advice"><p>{html.escape(text)}</p></div>' for text in part.problems),
+        *(_advice(f"<p>{escape(text)}</p>") for text in part.problems),
     ]
     if part.png:
         data = base64.b64encode(part.png).decode()
-        alt = html.escape(f"Figure: {part.experiment.title}", quote=True)
         pieces.append(
-            f'<figure><img alt="{alt}" src="data:image/png;base64,{data}">'
+            f'<figure><img alt="Figure: {title}" src="data:image/png;base64,{data}">'
             f"<figcaption>figures/{name}.png, figures/{name}.pdf</figcaption></figure>"
         )
     pieces += [_table(table) for table in part.tables]
-    if part.differences or part.notes:
-        notes = "".join(f"<li>{html.escape(n)}</li>" for n in (*part.differences, *part.notes))
-        pieces.append(f'<ul class="notes">{notes}</ul>')
+    pieces.append(_items("notes", map(escape, (*part.differences, *part.notes))))
     cells = f"{part.n_cells} cell{'s' if part.n_cells != 1 else ''}"
     pieces.append(
         f'<p class="source">Every number: csv/{name}.csv · {cells}, {duration(part.seconds)} of '
@@ -173,25 +152,20 @@ def _section(part: Assembled) -> str:
 
 
 def _table(table: Table) -> str:
-    numeric = [
-        all(_is_number(row[i]) for row in table.rows) and len(table.rows) > 0
-        for i in range(len(table.header))
-    ]
-    classes = [' class="n"' if flag else "" for flag in numeric]
-    head = "".join(f"<th{c}>{html.escape(h)}</th>" for c, h in zip(classes, table.header))
-    forms = [_form([row[i] for row in table.rows]) for i in range(len(table.header))]
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{c}>{_shown(v, form)}</td>" for c, v, form in zip(classes, row, forms))
-        + "</tr>"
+    columns = [[row[i] for row in table.rows] for i in range(len(table.header))]
+    classes = [' class="n"' if of and all(map(_is_number, of)) else "" for of in columns]
+    forms = [_form(column) for column in columns]
+    head = "".join(f"<th{c}>{escape(h)}</th>" for c, h in zip(classes, table.header))
+    lines = (
+        "".join(f"<td{c}>{_shown(v, form)}</td>" for c, v, form in zip(classes, row, forms))
         for row in table.rows
     )
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    caption = escape(table.caption)
     return (
-        f'<p class="caption">{html.escape(table.caption)}</p><div class="scroll">'
-        f'<table aria-label="{html.escape(table.caption, quote=True)}">'
+        f'<p class="caption">{caption}</p><div class="scroll"><table aria-label="{caption}">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-        + (f'<ul class="notes">{notes}</ul>' if notes else "")
+        + _items("notes", map(escape, table.notes))
     )
 
 
@@ -217,13 +191,13 @@ def _shown(value: Scalar, form: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return html.escape(format(value, form)).replace("-", "−")
-    return html.escape(str(value))
+        return escape(format(value, form)).replace("-", "−")
+    return escape(str(value))
 
 
 def _settings(parts: Sequence[Assembled], store: Store, jobs: int, command: str) -> str:
     plan = store.plan
-    extra = {"matplotlib": _installed("matplotlib")} | extras()
+    extra = {"matplotlib": version_of("matplotlib")} | extras()
     pairs = {
         "command": command,
         "size": "quick: fewer runs and smaller sizes" if plan.quick else "full",
@@ -237,27 +211,14 @@ def _settings(parts: Sequence[Assembled], store: Store, jobs: int, command: str)
         "machine": _machine(),
     }
     rows = [
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-        for name, value in pairs.items()
+        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in pairs.items()
     ]
-    work = "".join(
-        f'<tr><td>{html.escape(p.experiment.name)}</td><td class="n">{p.n_cells}</td>'
-        f'<td class="n">{p.seconds:.1f}</td></tr>'
-        for p in parts
-    )
+    work: Lines = [[p.experiment.name, p.n_cells, round(p.seconds, 1)] for p in parts]
     return (
         f'<div class="scroll"><table class="pairs">{"".join(rows)}</table></div>'
-        '<p class="caption">Work by experiment</p><div class="scroll"><table><thead><tr>'
-        '<th>experiment</th><th class="n">cells</th><th class="n">seconds</th></tr></thead>'
-        f"<tbody>{work}</tbody></table></div>" + _table(settings_table())
+        + _table(Table("Work by experiment", ["experiment", "cells", "seconds"], work))
+        + _table(settings_table())
     )
-
-
-def _installed(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _machine() -> str:

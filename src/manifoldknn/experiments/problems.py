@@ -18,8 +18,6 @@ from manifoldknn.datasets import (
 )
 from manifoldknn.neighbors import ExactIndex, Neighbors
 
-__all__ = ["LINKS", "SYNTHETIC", "Problem", "drawn", "real", "synthetic"]
-
 Ints = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
@@ -28,8 +26,7 @@ SYNTHETIC = {
     "circle and strip": make_circle_and_strip,
     "knot": make_knot,
 }
-LINKS = 20  # neighbours that are searched of every sample
-_SPREADING = 7  # neighbours of LabelSpreading's graph, its default: the sample itself is one
+LINKS = 30  # neighbours that are searched of every sample, as many as our graph looks at
 
 
 class Problem:
@@ -50,11 +47,10 @@ class Problem:
     def __init__(self, X: Floats, truth: Ints) -> None:
         self.X, self.truth = X, truth
         self.sigma: float | None = None  # as tuned for the full graph, once somebody asks
-        self._model: ManifoldKNNClassifier | None = None
 
     @cached_property
     def near(self) -> Neighbors:
-        """The 20 nearest neighbours of every sample, by an exact search."""
+        """The 30 nearest neighbours of every sample, by an exact search."""
         return ExactIndex(self.X, n_jobs=1).among_samples(min(LINKS, len(self.X) - 1))
 
     def linked(self, n_links: int) -> Neighbors:
@@ -66,38 +62,17 @@ class Problem:
         """Median distance to the seventh neighbour, the unit of σ."""
         return float(np.median(self.near.distances[:, min(7, self.near.distances.shape[1]) - 1]))
 
-    @cached_property
-    def spreading_graph(self) -> Any:
-        """The graph of LabelSpreading with its kernel "knn"."""
-        n, others = len(self.X), min(_SPREADING, len(self.X)) - 1
+    def spreading_graph(self, n_neighbors: int) -> Any:
+        """Return the graph of LabelSpreading with kernel "knn": the sample itself is one."""
+        n, others = len(self.X), min(n_neighbors, len(self.X)) - 1
         columns = np.column_stack([np.arange(n), self.near.indices[:, :others]])
         starts = np.arange(0, columns.size + 1, others + 1)
         return sparse.csr_array((np.ones(columns.size), columns.ravel(), starts), shape=(n, n))
 
-    def by_default(self, y: Ints) -> Ints:
-        """Return the answers of `ManifoldKNNClassifier` with its defaults.
-
-        Parameters
-        ----------
-        y : ndarray of int
-            Labels, -1 where there is none.
-
-        Returns
-        -------
-        ndarray of int
-            A class for every sample.
-
-        Notes
-        -----
-        Neighbours and edges do not depend on labels: after the first time the model is given
-        other labels, which costs the walk only and answers as a new fit does.
-        """
-        if self._model is None:
-            self._model = ManifoldKNNClassifier(n_jobs=1).fit(self.X, y)
-        elif not np.array_equal(self._model._labels.codes, y):
-            rows = np.union1d(self._model.labeled_indices_, np.flatnonzero(y >= 0))
-            self._model.set_labels(rows, y[rows])
-        return np.asarray(self._model.transduction_, dtype=np.intp)
+    def fitted(self, model: ManifoldKNNClassifier, y: Ints) -> ManifoldKNNClassifier:
+        """Fit a model with the neighbours known already, which it would find itself."""
+        near = (self.near.indices, self.near.distances)
+        return model.set_params(neighbors=near, n_jobs=1).fit(self.X, y)
 
 
 @cache
@@ -114,18 +89,21 @@ def synthetic(name: str, seed: int) -> Problem:
     return Problem(X, truth)
 
 
-def drawn(truth: Ints, per_class: int, seed: int) -> Ints:
-    """Draw labels at random, as many of every class.
+def drawn(truth: Ints, protocol: int | str, seed: int) -> Ints:
+    """Draw labels.
 
     Parameters
     ----------
     truth : ndarray of int
         Class numbers.
-    per_class : int
-        Labels of each class.
+    protocol : int or str
+        3 or "b3": three of every class, as the paper draws. "r3": one of every class and the
+        others at random from all rows, three times as many as there are classes in all, so that
+        classes get unequal numbers, as people label.
     seed : int
         ``rng = np.random.default_rng(seed)``, then per class in order
-        ``rng.choice(rows_of_class, per_class, replace=False)``.
+        ``rng.choice(rows_of_class, 3, replace=False)``; for "r" ``rng.choice(rows_of_class)``, and
+        at last ``rng.choice(other_rows, 2 * n_classes, replace=False)``.
 
     Returns
     -------
@@ -138,9 +116,16 @@ def drawn(truth: Ints, per_class: int, seed: int) -> Ints:
     >>> from manifoldknn.experiments.problems import drawn
     >>> drawn(np.array([0, 0, 0, 1, 1, 1]), 1, seed=0)
     array([-1, -1,  0, -1,  1, -1])
+    >>> np.bincount(drawn(np.arange(100) % 2, "r10", seed=0) + 1)
+    array([80,  8, 12])
     """
-    rng = np.random.default_rng(seed)
-    y = np.full(len(truth), -1, dtype=np.intp)
-    for c in np.unique(truth):
-        y[rng.choice(np.flatnonzero(truth == c), per_class, replace=False)] = c
+    kind, count = ("b", protocol) if isinstance(protocol, int) else (protocol[0], int(protocol[1:]))
+    rng, y = np.random.default_rng(seed), np.full(len(truth), -1, dtype=np.intp)
+    classes = np.unique(truth)
+    for c in classes:
+        rows = np.flatnonzero(truth == c)
+        y[rng.choice(rows) if kind == "r" else rng.choice(rows, count, replace=False)] = c
+    if kind == "r":
+        more = rng.choice(np.flatnonzero(y < 0), (count - 1) * len(classes), replace=False)
+        y[more] = truth[more]
     return y

@@ -6,102 +6,34 @@ the text says about them is all that is known of their values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-__all__ = [
-    "DATA_INFO",
-    "DATA_SETS",
-    "ERRORS",
-    "ONLINE_SECONDS",
-    "RATIOS",
-    "RECONSTRUCTION",
-    "SECONDS",
-    "USPS_SVM_AT_ONE_LABEL",
-    "DataInfo",
-    "Error",
-]
+from typing import NamedTuple
 
 DATA_SETS = ("usps", "segmentation", "banknote", "pendigits", "multifeature", "satlog")
 
 
-@dataclass(frozen=True)
-class Error:
+class Error(NamedTuple):
     """A mean error and its standard deviation, in percent."""
 
     mean: float
     deviation: float
 
 
-@dataclass(frozen=True)
-class DataInfo:
-    """What the paper says of a data set: samples, features, classes."""
-
-    n: int
-    d: int
-    classes: int
-
-
 # Table "Reconstruction error of the synthetic data sets (%)": data sets 1, 2 and 3.
-RECONSTRUCTION = {
-    "samples": (0.0724, 0.2734, 0.1606),
-    "weights": (0.5075, 1.0524, 1.9061),
-}
-
-# Table "Information on the experimental data sets". Satlog is called statlog there. Segmentation
-# has 7 classes: the 6 is the paper's.
-DATA_INFO = {
-    "usps": DataInfo(9298, 256, 10),
-    "segmentation": DataInfo(2086, 19, 6),
-    "banknote": DataInfo(1348, 4, 2),
-    "pendigits": DataInfo(10992, 16, 10),
-    "multifeature": DataInfo(2000, 649, 10),
-    "satlog": DataInfo(6435, 36, 6),
-}
+RECONSTRUCTION = {"samples": (0.0724, 0.2734, 0.1606), "weights": (0.5075, 1.0524, 1.9061)}
 
 # Table "Experimental results on real-world data sets (error rate: %)": 3 labels per class, 10 runs.
+_METHODS = ("SVM", "ANN", "NB", "DT", "mkNN")
+_ERRORS = {
+    "usps": ((77.35, 4.6), (40.96, 4.3), (34.73, 4.9), (73.96, 8.4), (19.37, 3.9)),
+    "segmentation": ((66.54, 8.7), (42.54, 3.8), (50.83, 4.3), (49.55, 2.6), (24.18, 4.5)),
+    "banknote": ((70.01, 14.7), (23.03, 6.2), (28.37, 7.8), (44.43, 0.4), (9.73, 6.9)),
+    "pendigits": ((49.41, 12.3), (44.02, 27.4), (42.36, 6.2), (80.83, 11.3), (12.51, 2.3)),
+    "multifeature": ((82.89, 6.4), (50.53, 24.2), (26.89, 2.9), (76.14, 2.9), (15.36, 2.3)),
+    "satlog": ((57.26, 17.1), (30.15, 4.9), (28.81, 5.9), (72.55, 13.5), (21.07, 8.0)),
+}
 ERRORS = {
-    "usps": {
-        "SVM": Error(77.35, 4.6),
-        "ANN": Error(40.96, 4.3),
-        "NB": Error(34.73, 4.9),
-        "DT": Error(73.96, 8.4),
-        "mkNN": Error(19.37, 3.9),
-    },
-    "segmentation": {
-        "SVM": Error(66.54, 8.7),
-        "ANN": Error(42.54, 3.8),
-        "NB": Error(50.83, 4.3),
-        "DT": Error(49.55, 2.6),
-        "mkNN": Error(24.18, 4.5),
-    },
-    "banknote": {
-        "SVM": Error(70.01, 14.7),
-        "ANN": Error(23.03, 6.2),
-        "NB": Error(28.37, 7.8),
-        "DT": Error(44.43, 0.4),
-        "mkNN": Error(9.73, 6.9),
-    },
-    "pendigits": {
-        "SVM": Error(49.41, 12.3),
-        "ANN": Error(44.02, 27.4),
-        "NB": Error(42.36, 6.2),
-        "DT": Error(80.83, 11.3),
-        "mkNN": Error(12.51, 2.3),
-    },
-    "multifeature": {
-        "SVM": Error(82.89, 6.4),
-        "ANN": Error(50.53, 24.2),
-        "NB": Error(26.89, 2.9),
-        "DT": Error(76.14, 2.9),
-        "mkNN": Error(15.36, 2.3),
-    },
-    "satlog": {
-        "SVM": Error(57.26, 17.1),
-        "ANN": Error(30.15, 4.9),
-        "NB": Error(28.81, 5.9),
-        "DT": Error(72.55, 13.5),
-        "mkNN": Error(21.07, 8.0),
-    },
+    data: {method: Error(*both) for method, both in zip(_METHODS, row, strict=True)}
+    for data, row in _ERRORS.items()
 }
 
 # The text on the figure of deviations: with few labels "the error rates of SVM on data set usps

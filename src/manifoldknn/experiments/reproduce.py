@@ -15,12 +15,9 @@ from manifoldknn.experiments import catalogue
 from manifoldknn.experiments.assemble import Assembled, assemble
 from manifoldknn.experiments.bar import duration
 from manifoldknn.experiments.experiment import Experiment, Plan
-from manifoldknn.experiments.lock import only_run
 from manifoldknn.experiments.page import write_report
 from manifoldknn.experiments.runner import Progress, cells_of, measure_cells
-from manifoldknn.experiments.store import Store
-
-__all__ = ["reproduce"]
+from manifoldknn.experiments.store import Store, only_run
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -53,7 +50,7 @@ def reproduce(options: argparse.Namespace) -> int:
     names = catalogue.select(wanted)
     store = Store.open(folder, plan, names, resume=options.resume)
     names = catalogue.select(store.names)
-    experiments = {catalogue.MODULES[name]: catalogue.load(name) for name in names}
+    experiments = {catalogue.PLACES[name]: catalogue.load(name) for name in names}
     _check_needs(list(experiments.values()), store)
     with only_run(folder):
         store.begin()
@@ -124,17 +121,12 @@ def _tell(parts: list[Assembled], page: Path, options: argparse.Namespace, again
     if options.json:
         data = {
             "experiments": [
-                {
-                    "name": part.experiment.name,
-                    "cells": part.n_cells,
-                    "missing": part.n_missing,
-                    "seconds": round(part.seconds, 2),
-                    "problems": part.problems,
-                }
+                {"name": part.experiment.name, "cells": part.n_cells, "missing": part.n_missing,
+                 "seconds": round(part.seconds, 2), "problems": part.problems}
                 for part in parts
             ],
             "report": str(page),
-        }
+        }  # fmt: skip
         print(json.dumps(data, ensure_ascii=False))
         return
     for part in parts:

@@ -10,24 +10,12 @@ from typing import TextIO
 from manifoldknn.experiments.bar import Bar
 from manifoldknn.experiments.experiment import Cell, Experiment
 from manifoldknn.experiments.store import Store
-from manifoldknn.experiments.workers import Task, Workers
-
-__all__ = ["Progress", "label", "measure_cells"]
+from manifoldknn.experiments.workers import Outcome, Task, Workers
 
 
 @dataclass
 class Progress:
-    """How far a run came.
-
-    Attributes
-    ----------
-    total : int
-        Cells.
-    stored : int
-        Those that are finished.
-    failed : dict
-        Those that failed, and why.
-    """
+    """How far a run came: cells in all, those finished, and those that failed, with why."""
 
     total: int = 0
     stored: int = 0
@@ -35,25 +23,7 @@ class Progress:
 
 
 def label(cell: Cell) -> str:
-    """Return what a cell is called on the screen.
-
-    Parameters
-    ----------
-    cell : Cell
-        Which one.
-
-    Returns
-    -------
-    str
-        Experiment and key.
-
-    Examples
-    --------
-    >>> from manifoldknn.experiments.experiment import Cell
-    >>> from manifoldknn.experiments.runner import label
-    >>> label(Cell("fig9", ("usps", "kNN", 3)))
-    'fig9 usps kNN 3'
-    """
+    """Return what a cell is called on the screen: "fig9 usps kNN 3"."""
     return " ".join(map(str, (cell.experiment, *cell.key)))
 
 
@@ -82,7 +52,7 @@ def measure_cells(
     Parameters
     ----------
     experiments : mapping of str to Experiment
-        By the module that each is found in.
+        By the place where each is found.
     store : Store
         What is there already, and where the rest goes.
     jobs : int
@@ -96,14 +66,14 @@ def measure_cells(
     """
     owners: dict[Cell, Experiment] = {}
     tasks: list[Task] = []
-    for module, experiment in experiments.items():
+    for place, experiment in experiments.items():
         for cell in cells_of(experiment, store):
             progress.total += 1
             if store.load(experiment, cell) is not None:
                 progress.stored += 1
                 continue
             owners[cell] = experiment
-            tasks.append(Task(module, cell, store.plan))
+            tasks.append(Task(place, cell, store.plan))
     alone = [task for task in tasks if task.cell.alone]
     shared = [task for task in tasks if not task.cell.alone]
     shared.sort(key=lambda task: -task.cell.seconds)
@@ -117,35 +87,28 @@ def measure_cells(
         out=out,
     )
     try:
-        for side_by_side, batch in ((True, shared), (False, alone)):
+        for batch, n_workers, one_thread in ((shared, jobs, True), (alone, 1, False)):
             if batch:
-                n_workers = min(jobs, len(batch)) if side_by_side else 1
-                _work_through(batch, owners, store, n_workers, side_by_side, progress, bar)
+                bar.show()
+            with Workers(min(n_workers, len(batch)), one_thread=one_thread) as workers:
+                for outcome in workers.outcomes(batch):
+                    if outcome is None:
+                        bar.show()
+                    else:
+                        _keep(outcome, owners[outcome.task.cell], store, progress, bar)
     finally:
         bar.clear()
 
 
-def _work_through(
-    tasks: list[Task],
-    owners: dict[Cell, Experiment],
-    store: Store,
-    n_workers: int,
-    side_by_side: bool,
-    progress: Progress,
-    bar: Bar,
+def _keep(
+    outcome: Outcome, experiment: Experiment, store: Store, progress: Progress, bar: Bar
 ) -> None:
-    bar.show()
-    with Workers(n_workers, one_thread=side_by_side) as workers:
-        for outcome in workers.outcomes(tasks):
-            if outcome is None:
-                bar.show()
-                continue
-            cell = outcome.task.cell
-            if outcome.rows is None:
-                progress.failed[cell] = outcome.error
-                where = outcome.details if os.environ.get("MANIFOLDKNN_DEBUG") else ""
-                bar.say(f"{where}manifoldknn: {label(cell)} failed: {outcome.error}")
-            else:
-                store.save(owners[cell], cell, outcome.rows, outcome.seconds)
-                progress.stored += 1
-            bar.advance(cell.seconds, outcome.seconds, alone=cell.alone, name=label(cell))
+    cell = outcome.task.cell
+    if outcome.rows is None:
+        progress.failed[cell] = outcome.error
+        where = outcome.details if os.environ.get("MANIFOLDKNN_DEBUG") else ""
+        bar.say(f"{where}manifoldknn: {label(cell)} failed: {outcome.error}")
+    else:
+        store.save(experiment, cell, outcome.rows, outcome.seconds)
+        progress.stored += 1
+    bar.advance(cell.seconds, outcome.seconds, alone=cell.alone, name=label(cell))

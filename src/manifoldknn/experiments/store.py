@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -23,8 +25,6 @@ import numpy as np
 import manifoldknn
 from manifoldknn.atomic import replaced_file
 from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row
-
-__all__ = ["Store", "Stored", "extras", "plain_rows", "versions"]
 
 _FORMAT = 1
 _RUN_FILE = "run.json"
@@ -53,29 +53,19 @@ def _installed() -> dict[str, str]:
 
 def extras() -> dict[str, str]:
     """Return the versions of packages that some numbers depend on where they are installed."""
-    found = {}
-    for name in _EXTRAS:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    return {name: version_of(name) for name in _EXTRAS}
+
+
+def version_of(name: str) -> str:
+    """Return the version of a package, where it is installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def plain_rows(rows: Any, columns: Sequence[str]) -> list[Row]:
     """Return the rows of a cell as they will be read back, or say what is wrong with them.
-
-    Parameters
-    ----------
-    rows : list of dict
-        What an experiment measured; NumPy's numbers become Python's.
-    columns : sequence of str
-        What every row must have, no more and no less.
-
-    Returns
-    -------
-    list of dict
-        Values that are text, numbers, booleans or None.
 
     Examples
     --------
@@ -99,19 +89,7 @@ def plain_rows(rows: Any, columns: Sequence[str]) -> list[Row]:
 
 
 class Store:
-    """The cells of one run.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the run's files are.
-    plan : Plan
-        How much is measured; cells of another plan are not this run's.
-    names : list of str
-        The experiments that the run consists of.
-    started : str
-        When the run began.
-    """
+    """The cells of one run of some experiments in a folder; cells of another plan are not its."""
 
     def __init__(self, folder: Path, plan: Plan, names: list[str], started: str) -> None:
         self.folder, self.plan, self.names, self.started = folder, plan, names, started
@@ -124,39 +102,14 @@ class Store:
         return self.folder / "cells" / cell.experiment / f"{words or 'cell'}-{digest}.json"
 
     def save(self, experiment: Experiment, cell: Cell, rows: list[Row], seconds: float) -> None:
-        """Store a finished cell at once.
-
-        Parameters
-        ----------
-        experiment : Experiment
-            The one it belongs to.
-        cell : Cell
-            Which one.
-        rows : list of dict
-            From `plain_rows`.
-        seconds : float
-            How long it took.
-        """
+        """Store a finished cell at once, with its rows from `plain_rows` and its time."""
         path = self.path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         body = {"key": list(cell.key), "rows": rows, "seconds": round(seconds, 3)}
         _write(path, body | {"check": self._check(experiment, body)})
 
     def load(self, experiment: Experiment, cell: Cell) -> Stored | None:
-        """Return a finished cell, or None if it is not there, not whole or not of this run.
-
-        Parameters
-        ----------
-        experiment : Experiment
-            The one it belongs to.
-        cell : Cell
-            Which one.
-
-        Returns
-        -------
-        Stored or None
-            Its rows.
-        """
+        """Return a finished cell, or None if it is not there, not whole or not of this run."""
         try:
             body = json.loads(self.path(cell).read_text(encoding="utf-8"))
             check = body.pop("check")
@@ -173,23 +126,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path, plan: Plan, names: list[str], *, resume: bool) -> Store:
-        """Look at a folder in which a run is to begin or to go on; nothing is written yet.
-
-        Parameters
-        ----------
-        folder : Path
-            Where its files go.
-        plan : Plan
-            How much is measured.
-        names : list of str
-            Experiments, in order; those that the folder has already are added when going on.
-        resume : bool
-            Whether the folder may hold a run.
-
-        Returns
-        -------
-        Store
-            To be filled once it is begun.
+        """Look at a folder in which a run is to begin, or to `resume`; nothing is written yet.
 
         Raises
         ------
@@ -215,18 +152,7 @@ class Store:
 
     @staticmethod
     def begun(folder: Path) -> list[str]:
-        """Return the experiments of the run in a folder; none if there is none.
-
-        Parameters
-        ----------
-        folder : Path
-            Where a run may be.
-
-        Returns
-        -------
-        list of str
-            Their names.
-        """
+        """Return the experiments of the run in a folder; none if there is none."""
         path = folder / _RUN_FILE
         return list(_read_run(path)["experiments"]) if path.is_file() else []
 
@@ -284,3 +210,32 @@ def _known(folder: Path, plan: Plan, *, resume: bool) -> dict[str, Any] | None:
             "folder with --out"
         )
     return run
+
+
+@contextmanager
+def only_run(folder: Path) -> Iterator[None]:
+    """Make a folder and keep other runs out of it until the block ends: to them, a ValueError.
+
+    The system forgets the lock with the process, however that ends, and nothing is left in the
+    folder. Where a system cannot lock folders, nobody is kept out.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"another run is working in {folder}: wait for it, or choose another folder with "
+                "--out"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(handle)

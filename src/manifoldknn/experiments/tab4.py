@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from manifoldknn.experiments.averages import averages, mean_and_deviation
-from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Scalar, Table
-from manifoldknn.experiments.methods import DEFAULT, PUBLISHED
+from manifoldknn.experiments.averages import Average, averages, less, mean_and_deviation
+from manifoldknn.experiments.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
+from manifoldknn.experiments.lines import grouped_bars, new_figure
+from manifoldknn.experiments.methods import NEIGHBORS, PUBLISHED
 from manifoldknn.experiments.problems import SYNTHETIC, Floats, Problem, synthetic
 from manifoldknn.experiments.published import RECONSTRUCTION
 from manifoldknn.experiments.toys import OUR_SETS
@@ -30,24 +31,13 @@ from manifoldknn.graph import constrained_graph
 from manifoldknn.simplex import simplex_weights
 from manifoldknn.walk import tired_random_walk
 
-__all__ = ["EXPERIMENT", "relative_error"]
-
 _NEIGHBORS = 10
 _RUNS, _QUICK_RUNS = 10, 2
+_METHODS = (PUBLISHED, NEIGHBORS)
 
 
 def relative_error(truth: Floats, rebuilt: Floats) -> float:
     """Return the paper's RMSE, ‖T - R‖² / ‖T‖², in percent.
-
-    Parameters
-    ----------
-    truth, rebuilt : ndarray
-        T and R, of one shape.
-
-    Returns
-    -------
-    float
-        Percent.
 
     Examples
     --------
@@ -75,56 +65,30 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:
     np.put_along_axis(Z, near, simplex_weights(X, X[near]), axis=1)
     sigma = tuned_sigma(synthetic(data, plan.seed))  # once per set, whatever the draw
     rows: list[Row] = []
-    for method in (PUBLISHED, DEFAULT):
-        W = (
-            constrained_graph(X, y, graph="full", sigma=sigma, n_jobs=1)
-            if method == PUBLISHED
-            else constrained_graph(X, y, n_jobs=1)
-        )
-        P = tired_random_walk(W)
+    for method in _METHODS:
+        how: dict[str, Any] = {"graph": "full", "sigma": sigma} if method == PUBLISHED else {}
+        P = tired_random_walk(constrained_graph(X, y, n_jobs=1, **how))
         voting = (0.5 * (P + P.T))[:, labeled]
-        rows.append(
-            {
-                "data": data,
-                "method": method,
-                "run": run,
-                "samples": relative_error(X, Z @ X),
-                "weights": relative_error(P, Z @ P),
-                "voting_weights": relative_error(voting, Z @ voting),
-            }
-        )
+        parts = {"samples": X, "weights": P, "voting_weights": voting}
+        errors = {name: relative_error(T, Z @ T) for name, T in parts.items()}
+        rows.append({"data": data, "method": method, "run": run, **errors})
     return rows
 
 
 def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
-    found = {
-        what: averages(rows, ["data", "method"], what)
-        for what in ("samples", "weights", "voting_weights")
-    }
-    lines: list[list[Scalar]] = []
+    kinds = ("samples", "weights", "voting_weights")
+    samples, weights, voting = (averages(rows, ["data", "method"], what) for what in kinds)
+    lines: Lines = []
     for place, data in enumerate(SYNTHETIC):
-        for method in (PUBLISHED, DEFAULT):
+        for method in _METHODS:
             line: list[Scalar] = [f"{place + 1}: {data}", method]
-            for what in ("samples", "weights"):
-                ours, theirs = found[what].get((data, method)), RECONSTRUCTION[what][place]
-                line += [
-                    mean_and_deviation(ours, 4 if what == "samples" else 2),
-                    theirs,
-                    None if ours is None else round(ours.mean - theirs, 4),
-                ]
-            line.append(mean_and_deviation(found["voting_weights"].get((data, method)), 2))
-            lines.append(line)
-    header = [
-        "data set",
-        "method",
-        "RMSE of samples",
-        "published",
-        "difference",
-        "RMSE of the walk's matrix",
-        "published",
-        "difference",
-        "of the weights that vote",
-    ]
+            for found, what, digits in ((samples, "samples", 4), (weights, "weights", 2)):
+                ours, theirs = found.get((data, method)), RECONSTRUCTION[what][place]
+                line += [mean_and_deviation(ours, digits), theirs, less(ours, theirs, 4)]
+            lines.append([*line, mean_and_deviation(voting.get((data, method)), 2)])
+    header = ["data set", "method", "RMSE of samples", "published", "difference",
+              "RMSE of the walk's matrix", "published", "difference",
+              "of the weights that vote"]  # fmt: skip
     return [Table("Reconstruction error of the synthetic sets, ‖T − R‖² / ‖T‖² (%)", header, lines)]
 
 
@@ -141,32 +105,15 @@ def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
 
 
 def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
-    from matplotlib.figure import Figure
-
-    from manifoldknn.experiments.lines import STYLES
-
-    figure = Figure(figsize=(8.5, 3.4), layout="constrained")
-    named: dict[str, Any] = {}
-    for ax, what, title in zip(
-        figure.subplots(1, 2), ("samples", "weights"), ("samples", "the walk's matrix")
-    ):
+    figure, axes = new_figure(8.5, 3.4, 1, 2)
+    for ax, what, title in zip(axes.flat, RECONSTRUCTION, ("samples", "the walk's matrix")):
         found = averages(rows, ["data", "method"], what)
-        for shift, method in ((-0.26, PUBLISHED), (0.0, DEFAULT)):
-            bars = [found[data, method] for data in SYNTHETIC if (data, method) in found]
-            named[f"{method} (ours)"] = ax.bar(
-                np.arange(len(bars)) + shift,
-                [bar.mean for bar in bars],
-                0.24,
-                yerr=[bar.deviation or 0.0 for bar in bars],
-                color=STYLES[method]["color"],
-                error_kw={"ecolor": "#777777", "elinewidth": 0.9, "capsize": 2},
-            )
-        named["the paper's numbers"] = ax.bar(
-            np.arange(3) + 0.26, RECONSTRUCTION[what], 0.24, color="#E69F00"
-        )
-        ax.set_xticks(range(3), list(SYNTHETIC))
+        bars: dict[str, list[Average | None]] = {
+            method: [found.get((data, method)) for data in SYNTHETIC] for method in _METHODS
+        }
+        bars["the paper's numbers"] = [Average(value, None, 1) for value in RECONSTRUCTION[what]]
+        named = grouped_bars(ax, list(SYNTHETIC), bars)
         ax.set_title(f"RMSE of {title} (%)", fontsize=10)
-        ax.spines[["top", "right"]].set_visible(False)
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=3, frameon=False)
     return figure
 
@@ -191,5 +138,6 @@ EXPERIMENT = Experiment(
         "of the walk's matrix P_TRW by the same combination of theirs; the error is taken over the "
         "whole n × n matrix, as the paper's table names it. The last column is the same for the "
         "weights between samples and the six labelled ones only.",
+        f"{NEIGHBORS}: the walk on our graph with the same α = 0.99.",
     ),
 )

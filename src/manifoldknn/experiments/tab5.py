@@ -5,80 +5,50 @@ from __future__ import annotations
 import numpy as np
 
 from manifoldknn.datasets import PAPER_SETS, load_paper
-from manifoldknn.experiments.experiment import Cell, Experiment, Plan, Row, Table
+from manifoldknn.experiments.experiment import Cell, Experiment, Lines, Plan, Row, Table
 
-__all__ = ["EXPERIMENT"]
-
-_NAME = "tab5"
+_COLUMNS = (
+    "set", "n_stated", "n_found", "repeats_removed", "d_stated", "d_found", "classes_stated",
+    "classes_found", "smallest_class", "largest_class",
+)  # fmt: skip
+_STATED = ("n", "d", "classes")
 
 
 def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-    return [Cell(_NAME, (name,), seconds=0.5) for name in PAPER_SETS]
+    return [Cell("tab5", (name,), seconds=0.5) for name in PAPER_SETS]
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
     name = str(cell.key[0])
     spec, data = PAPER_SETS[name], load_paper(name)
     sizes = np.bincount(data.y)
-    return [
-        {
-            "set": name,
-            "n_stated": spec.n_paper,
-            "n_found": len(data.X),
-            "repeats_removed": data.n_removed,
-            "d_stated": spec.n_features,
-            "d_found": data.X.shape[1],
-            "classes_stated": spec.classes_paper,
-            "classes_found": len(sizes),
-            "smallest_class": int(sizes.min()),
-            "largest_class": int(sizes.max()),
-        }
-    ]
+    values = (
+        name, spec.n_paper, len(data.X), data.n_removed, spec.n_features, data.X.shape[1],
+        spec.classes_paper, len(sizes), int(sizes.min()), int(sizes.max()),
+    )  # fmt: skip
+    return [dict(zip(_COLUMNS, values))]
 
 
 def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
-    lines = [
-        [
-            row["set"],
-            *(f"{row[f'{what}_stated']} / {row[f'{what}_found']}" for what in ("n", "d")),
-            f"{row['classes_stated']} / {row['classes_found']}",
-            "none" if _agree(row) else "classes",
-            row["repeats_removed"],
-            f"{row['smallest_class']} to {row['largest_class']}",
-        ]
-        for row in rows
-    ]
-    header = [
-        "data set",
-        "samples, published / ours",
-        "features",
-        "classes",
-        "difference",
-        "repeated rows removed",
-        "samples per class",
-    ]
+    lines: Lines = []
+    for row in rows:
+        both = [f"{row[f'{what}_stated']} / {row[f'{what}_found']}" for what in _STATED]
+        sizes = f"{row['smallest_class']} to {row['largest_class']}"
+        found = "none" if _agree(row) else "classes"
+        lines.append([row["set"], *both, found, row["repeats_removed"], sizes])
+    header = ["data set", "samples, published / ours", "features", "classes", "difference",
+              "repeated rows removed", "samples per class"]  # fmt: skip
     return [Table("Data sets, published / ours", header, lines)]
 
 
 def _agree(row: Row) -> bool:
-    return all(row[f"{what}_stated"] == row[f"{what}_found"] for what in ("n", "d", "classes"))
+    return all(row[f"{what}_stated"] == row[f"{what}_found"] for what in _STATED)
 
 
 EXPERIMENT = Experiment(
-    name=_NAME,
+    name="tab5",
     title="The six real data sets",
-    columns=[
-        "set",
-        "n_stated",
-        "n_found",
-        "repeats_removed",
-        "d_stated",
-        "d_found",
-        "classes_stated",
-        "classes_found",
-        "smallest_class",
-        "largest_class",
-    ],
+    columns=_COLUMNS,
     cells=_cells,
     measure=_measure,
     tables=_tables,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from manifoldknn.classifier import ManifoldKNNClassifier
+from manifoldknn.classifier import as_published
 from manifoldknn.experiments.problems import Ints, Problem, drawn
 from manifoldknn.model_selection import SemiSupervisedSplit
-
-__all__ = ["CHOSEN_WHILE_LOOKING", "FACTORS", "TUNED_WIDTH", "tuned_factor", "tuned_sigma"]
 
 FACTORS = (0.5, 0.3, 0.7, 0.2, 1.0)  # times the spacing; of equal ones the first wins
 _PER_CLASS = 3
@@ -17,9 +15,9 @@ _ROWS = 1000  # of which a larger set is represented
 
 # What every table with these methods has to say of how their settings were found.
 CHOSEN_WHILE_LOOKING = (
-    "Our default has the same settings on all sets, but they were chosen while looking at these "
-    "six sets, and at MNIST: about 700 settings were tried. On sets never seen it may do less "
-    "well than here."
+    "Our default has the same settings on all sets, but its graph was chosen while looking at "
+    "these six sets, and at MNIST: about 700 settings were tried. On sets never seen it may do "
+    "less well than here."
 )
 TUNED_WIDTH = (
     "The σ of mkNN as published is tuned once per set, as the paper says: multiples "
@@ -33,18 +31,7 @@ TUNED_WIDTH = (
 
 
 def tuned_sigma(problem: Problem) -> float:
-    """Return σ for ``graph="full"``, computed once for every problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        Samples and truth.
-
-    Returns
-    -------
-    float
-        The chosen factor times the median distance to the seventh neighbour.
-    """
+    """Return σ for ``graph="full"``, found once for every problem: a factor times the spacing."""
     if problem.sigma is None:
         problem.sigma = tuned_factor(problem) * problem.spacing
     return problem.sigma
@@ -53,31 +40,16 @@ def tuned_sigma(problem: Problem) -> float:
 def tuned_factor(problem: Problem) -> float:
     """Choose σ, as a multiple of the samples' spacing, by 2-fold cross-validation.
 
-    Parameters
-    ----------
-    problem : Problem
-        Samples and truth, of which only labelled rows are looked at.
-
-    Returns
-    -------
-    float
-        The factor with the lowest error, averaged over draws of three labels per class with
-        the seeds 0, 1, ..., as many as it takes to test 50 labels.
-
-    Notes
-    -----
-    A set of more than 1000 rows is represented by so many, drawn at random: a factorisation costs
-    O(n³), and the spacing follows the number of rows.
+    The lowest error wins, averaged over draws of three labels per class with the seeds 0, 1, ...,
+    as many as it takes to test 50 labels. A set of more than 1000 rows is represented by so many,
+    drawn at random: a factorisation costs O(n³), and the spacing follows the number of rows.
     """
     n = len(problem.X)
     if n > _ROWS:
         rows = np.sort(np.random.default_rng(0).choice(n, _ROWS, replace=False))
         problem = Problem(problem.X[rows], problem.truth[rows])
-    n_classes = int(problem.truth.max()) + 1
-    labels = [
-        drawn(problem.truth, _PER_CLASS, seed)
-        for seed in range(-(-_TESTED // (_PER_CLASS * n_classes)))
-    ]
+    n_draws = -(-_TESTED // (_PER_CLASS * (int(problem.truth.max()) + 1)))
+    labels = [drawn(problem.truth, _PER_CLASS, seed) for seed in range(n_draws)]
     errors = [np.mean([_folds_error(problem, y, factor) for y in labels]) for factor in FACTORS]
     return FACTORS[int(np.argmin(np.round(errors, 12)))]
 
@@ -88,12 +60,6 @@ def _folds_error(problem: Problem, y: Ints, factor: float) -> float:
     for _, test in SemiSupervisedSplit(random_state=0).split(problem.X, y):
         hidden = y.copy()
         hidden[test] = -1
-        model = ManifoldKNNClassifier(
-            _PER_CLASS,
-            graph="full",
-            sigma=factor * problem.spacing,
-            neighbors=(problem.near.indices, problem.near.distances),
-            n_jobs=1,
-        ).fit(problem.X, hidden)
-        wrong += int(np.sum(model.transduction_[test] != y[test]))
+        model = as_published(n_neighbors=_PER_CLASS, sigma=factor * problem.spacing)
+        wrong += int(np.sum(problem.fitted(model, hidden).transduction_[test] != y[test]))
     return wrong / int(np.sum(y >= 0))

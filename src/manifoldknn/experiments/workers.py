@@ -14,16 +14,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from multiprocessing.connection import Connection, wait
+from pkgutil import resolve_name
 from typing import Any, Self
 
 from threadpoolctl import threadpool_limits
 
 from manifoldknn.experiments.experiment import Cell, Plan, Row
 from manifoldknn.experiments.store import plain_rows
-
-__all__ = ["Outcome", "Task", "Workers"]
 
 # What keeps the matrix library, OpenMP and joblib at one thread, if set before they are loaded.
 _ONE_THREAD = dict.fromkeys(
@@ -35,9 +33,9 @@ _TICK = 0.5  # seconds between signs of life while nothing ends
 
 @dataclass(frozen=True)
 class Task:
-    """A cell, and the module whose ``EXPERIMENT`` measures it."""
+    """A cell, and where the experiment that measures it is found, "package.module:NAME"."""
 
-    module: str
+    place: str
     cell: Cell
     plan: Plan
 
@@ -96,12 +94,7 @@ class Workers:
         self._workers.clear()
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome | None]:
-        """Work through tasks.
-
-        Parameters
-        ----------
-        tasks : iterable of Task
-            In the order in which they are begun.
+        """Work through tasks, begun in their order.
 
         Yields
         ------
@@ -189,7 +182,7 @@ def _work(connection: Connection) -> None:
 def _measured(task: Task) -> tuple[list[Row] | None, float, str, str]:
     start = time.perf_counter()
     try:
-        experiment = import_module(task.module).EXPERIMENT
+        experiment = resolve_name(task.place)
         start = time.perf_counter()  # imports are no part of the work
         rows = plain_rows(experiment.measure(task.cell, task.plan), experiment.columns)
         return rows, time.perf_counter() - start, "", ""

@@ -37,6 +37,8 @@ def log_error(
     parts: Parts,
     half_log_degrees: torch.Tensor,
     alpha: float,
+    *,
+    sharp: bool = True,
 ) -> torch.Tensor:
     """Return the logarithm of a bound on the error of every entry.
 
@@ -54,11 +56,13 @@ def log_error(
         log √d of the rows.
     alpha : float
         Share of strength kept per step.
+    sharp : bool, default=True
+        Whether to solve for the third bound: as long as some 200 iterations.
 
     Returns
     -------
     Tensor of shape (n_rows, n_columns)
-        The smallest of the three bounds in the text of this module.
+        The smallest of the bounds in the text of this module.
     """
     size = residual.abs().add_(x.abs(), alpha=_ROUNDING)
     # Where a column has no source, zeros are exact.
@@ -66,12 +70,12 @@ def log_error(
     half = half_log_degrees[:, None]
     plain = _log_norm_bound(size, parts, half, alpha)
     scale = size.amax(0)
-    if not bool(scale.any()):
+    if not sharp or not bool(scale.any()):
         return plain
     size /= torch.where(scale > 0, scale, 1.0)
     envelope = size.amax(1, keepdim=True)
     del size
-    solver = ConjugateGradients(matrix, envelope)
+    solver = ConjugateGradients(matrix, envelope, matrix.precondition)
     solver.advance(_ENVELOPE_TOL * envelope.norm(dim=0), _ENVELOPE_ITERATIONS)
     rest = (envelope - matrix(solver.x)).abs()
     walked = torch.logaddexp(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 
-_LOOK_EVERY = 4  # iterations; to look is to wait for the device
+_LOOK_EVERY = 8  # iterations; to look is to wait for the device
+_RECORDED = 1 << 23  # entries of a block below which launching takes longer than computing
+
+_Map = Callable[[torch.Tensor], torch.Tensor]
 
 
 class ConjugateGradients:
@@ -21,6 +26,8 @@ class ConjugateGradients:
         Returns the product of A with a block of shape (n, any), as a new tensor.
     rhs : Tensor of shape (n, n_columns)
         Right-hand sides; columns of zeros are answered by zeros.
+    precondition : callable, optional
+        Returns about A⁻¹ times a block, as a new tensor; symmetric and positive definite.
 
     Attributes
     ----------
@@ -45,21 +52,26 @@ class ConjugateGradients:
     True
     """
 
-    def __init__(self, apply: Callable[[torch.Tensor], torch.Tensor], rhs: torch.Tensor) -> None:
-        self._apply = apply
+    def __init__(self, apply: _Map, rhs: torch.Tensor, precondition: _Map | None = None) -> None:
+        self._apply, self._precondition = apply, precondition
         self.x = torch.zeros_like(rhs)
         self.n_iter = 0
         self._scratch = torch.empty_like(rhs)
-        self.restart(rhs.clone())
+        self._r, self._p = torch.empty_like(rhs), torch.empty_like(rhs)
+        self._rz = rhs.new_empty(rhs.shape[1])
+        self._recorded: torch.cuda.CUDAGraph | None = None
+        self._records = rhs.is_cuda and rhs.numel() < _RECORDED
+        self.restart(rhs)
 
     def restart(self, residual: torch.Tensor) -> None:
-        """Go on from ``rhs - A x`` as it is, not as rounding has left it; takes the tensor over."""
-        self._r, self._p = residual, residual.clone()
-        self._rr = self._dots(residual, residual)
+        """Go on from ``rhs - A x`` as it is, not as rounding has left it."""
+        self._r.copy_(residual)
+        self._p.copy_(self._z())
+        self._rz.copy_(self._dots(self._r, self._p))
 
     def residual_norms(self) -> torch.Tensor:
         """Return ‖rhs - A x‖ of every column as the iteration knows it."""
-        return self._rr.sqrt()
+        return self._r.norm(dim=0)
 
     def advance(self, goals: torch.Tensor, max_iter: int) -> bool:
         """Iterate until residuals have at most the given norms.
@@ -76,25 +88,58 @@ class ConjugateGradients:
         bool
             Whether every column got there.
         """
-        squared = goals.square()
-        done = bool((self._rr <= squared).all())
-        for count in range(1, max_iter + 1):
-            if done:
-                break
-            self._step()
-            if count % _LOOK_EVERY == 0 or count == max_iter:
-                done = bool((self._rr <= squared).all())
+        left = max_iter
+        done = bool((self.residual_norms() <= goals).all())
+        while left > 0 and not done:
+            steps = min(_LOOK_EVERY, left)
+            self._steps(steps)
+            left -= steps
+            done = bool((self.residual_norms() <= goals).all())
         return done
+
+    def _steps(self, count: int) -> None:
+        """Iterate, by a recording of what the device has to do where that is quicker."""
+        # Not at first, when the device may still have to load its programs.
+        if self._records and count == _LOOK_EVERY and self.n_iter >= _LOOK_EVERY:
+            self._recorded = self._recorded or self._record()
+        if self._recorded is not None and count == _LOOK_EVERY:
+            self._recorded.replay()
+        else:
+            for _ in range(count):
+                self._step()
+        self.n_iter += count
+
+    def _record(self) -> torch.cuda.CUDAGraph | None:
+        """Record some iterations, without computing them; None where there is no room for that."""
+        recorded, aside = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.x.device)
+        aside.wait_stream(torch.cuda.current_stream(self.x.device))
+        with torch.cuda.stream(aside):
+            recorded.capture_begin(capture_error_mode="thread_local")
+            try:
+                for _ in range(_LOOK_EVERY):
+                    self._step()
+            except RuntimeError:
+                self._records = False
+                with suppress(RuntimeError), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # it may have ended before it began
+                    recorded.capture_end()
+                return None
+            recorded.capture_end()
+        torch.cuda.current_stream(self.x.device).wait_stream(aside)
+        return recorded
 
     def _step(self) -> None:
         product = self._apply(self._p)
-        self.n_iter += 1
-        step = _ratio(self._rr, self._dots(self._p, product))
+        step = _ratio(self._rz, self._dots(self._p, product))
         self.x.addcmul_(self._p, step)
         self._r.addcmul_(product, step, value=-1)
-        new = self._dots(self._r, self._r)
-        torch.addcmul(self._r, self._p, _ratio(new, self._rr), out=self._p)
-        self._rr = new
+        z = self._z()
+        new = self._dots(self._r, z)
+        torch.addcmul(z, self._p, _ratio(new, self._rz), out=self._p)
+        self._rz.copy_(new)
+
+    def _z(self) -> torch.Tensor:
+        return self._r if self._precondition is None else self._precondition(self._r)
 
     def _dots(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return torch.mul(a, b, out=self._scratch).sum(0)
@@ -102,4 +147,4 @@ class ConjugateGradients:
 
 def _ratio(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return a / b, 0 where a column has nothing left to do."""
-    return torch.where(b > 0, a / b, 0.0)
+    return torch.nan_to_num(a / b, nan=0.0, posinf=0.0, neginf=0.0)

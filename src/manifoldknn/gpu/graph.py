@@ -21,6 +21,7 @@ from manifoldknn.gpu.tensors import doubles, is_out_of_memory, release
 from manifoldknn.gpu.transfer import to_numpy
 from manifoldknn.gpu.tree import tree_pairs
 from manifoldknn.graph import FARTHEST, SIGMA_FACTOR, SIGMA_NEIGHBOR, ConstrainedGraph
+from manifoldknn.links import NO_LINKS, HandLinks
 from manifoldknn.spanning import Edges
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TorchGraph:
-    """The constrained graph on a device.
+    """The constrained graph on a device, or several as one.
 
     Attributes
     ----------
@@ -40,18 +41,12 @@ class TorchGraph:
         Logarithm of each weight of the third rule; symmetric, without diagonal.
     must_link : ndarray of shape (n_samples,)
         Class number of labelled samples, -1 elsewhere; see `ConstrainedGraph`.
-    pairs : Pairs
-        The pairs that were selected, those between labelled samples included.
-    sigma : float
-        The kernel width.
     """
 
     offsets: torch.Tensor
     columns: torch.Tensor
     log_weights: torch.Tensor
     must_link: NDArray[np.intp]
-    pairs: Pairs
-    sigma: float
 
     @property
     def n_samples(self) -> int:
@@ -63,22 +58,9 @@ class TorchGraph:
         """Where the graph is."""
         return self.columns.device
 
-    @property
-    def rows(self) -> torch.Tensor:
-        """Row of each entry."""
-        return torch.repeat_interleave(self.offsets.diff())
-
     def log_degrees(self) -> torch.Tensor:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
-        degrees = torch.full((self.n_samples,), -torch.inf, dtype=torch.float64)
-        degrees = degrees.to(self.device)
-        filled = torch.nonzero(self.offsets.diff()).squeeze(1)
-        if len(filled):
-            runs = Runs(torch.cat([self.offsets[filled], self.offsets[-1:]]))
-            largest = runs.max(self.log_weights[:, None])[:, 0]
-            place = torch.repeat_interleave(runs.offsets.diff())
-            sums = runs.sum(torch.exp(self.log_weights - largest[place])[:, None])[:, 0]
-            degrees[filled] = largest + torch.log(sums)
+        degrees = row_log_sums(self.offsets, self.log_weights)
         linked = np.flatnonzero(self.must_link >= 0)
         counts = np.bincount(self.must_link[linked], minlength=1)[self.must_link[linked]] - 1
         linked, counts = linked[counts > 0], counts[counts > 0]
@@ -87,38 +69,93 @@ class TorchGraph:
         degrees[at] = torch.logaddexp(degrees[at], links)
         return torch.where(torch.isneginf(degrees), 0.0, degrees)
 
-    def to(self, device: torch.device) -> TorchGraph:
-        """Return the same graph on another device."""
-        return replace(
-            self,
-            offsets=self.offsets.to(device),
-            columns=self.columns.to(device),
-            log_weights=self.log_weights.to(device),
-            pairs=self.pairs.to(device),
-        )
+    def to_numpy(self) -> ConstrainedGraph:
+        """Return the graph of the CPU."""
+        n = self.n_samples
+        parts = (to_numpy(part) for part in (self.log_weights, self.columns, self.offsets))
+        matrix = sparse.csr_array(tuple(parts), shape=(n, n))
+        matrix.has_sorted_indices = True
+        return ConstrainedGraph(matrix, self.must_link)
 
-    def to_numpy(self) -> tuple[Edges, ConstrainedGraph]:
-        """Return what `selected_edges` and `build_graph` return."""
-        return self.edges_to_numpy(), self.graph_to_numpy()
+
+@dataclass(frozen=True)
+class TorchRecipe:
+    """Everything a constrained graph is made of, but for the labels, on a device.
+
+    Attributes
+    ----------
+    near : Tensor of int32, shape (n_samples, graph_neighbors)
+        Nearest neighbours of every sample, for the strengthened trees.
+    pairs : Pairs
+        The pairs that carry the third rule.
+    sigma : float
+        Kernel width.
+    tree_depth, theta
+        As in `ManifoldKNNClassifier`.
+    links : HandLinks
+        Pairs that the user linked or cut apart.
+    """
+
+    near: torch.Tensor
+    pairs: Pairs
+    sigma: float
+    tree_depth: int
+    theta: float
+    links: HandLinks
+
+    def to(self, device: torch.device) -> TorchRecipe:
+        """Return the same on another device."""
+        return replace(self, near=self.near.to(device), pairs=self.pairs.to(device))
 
     def edges_to_numpy(self) -> Edges:
         """Return what `selected_edges` returns."""
         low, high = (to_numpy(end.long()) for end in (self.pairs.low, self.pairs.high))
         return low, high, to_numpy(self.pairs.length.double())
 
-    def graph_to_numpy(self) -> ConstrainedGraph:
-        """Return what `build_graph` returns."""
-        n = self.n_samples
-        matrix = sparse.csr_array(
-            (
-                to_numpy(self.log_weights),
-                to_numpy(self.columns),
-                to_numpy(self.offsets),
-            ),
-            shape=(n, n),
-        )
-        matrix.has_sorted_indices = True
-        return ConstrainedGraph(matrix, self.must_link)
+    def constrained(self, *codes: NDArray[np.intp], n_classes: int = 0) -> TorchGraph:
+        """Apply Table 1.
+
+        Parameters
+        ----------
+        *codes : ndarray of shape (n_samples,)
+            Class numbers, -1 where unlabelled. More than one of these make as many graphs
+            one after the other, without an edge between them.
+        n_classes : int, optional
+            What is added to class numbers from one graph to the next.
+
+        Returns
+        -------
+        TorchGraph
+            With ``len(codes) * n_samples`` rows.
+        """
+        n = len(codes[0])
+        low, high, length = self.pairs.low.long(), self.pairs.high.long(), self.pairs.length
+        gaussian = (-0.5 * (length.double() / self.sigma).square()).clamp_(min=FARTHEST)
+        key = low * n + high
+        named = np.concatenate([self.links.must, self.links.cannot])
+        by_hand = torch.isin(key, torch.as_tensor(named[:, 0] * n + named[:, 1], device=key.device))
+        found = []
+        for number, some in enumerate(codes):
+            labeled = torch.as_tensor(some >= 0, device=key.device)
+            log_weight = gaussian.clone()
+            if len(key):
+                roots = torch.nonzero(labeled).squeeze(1)
+                tree, level = tree_pairs(self.near, roots, self.tree_depth)
+                at = torch.searchsorted(key, tree).clamp_(max=len(key) - 1)
+                present = key[at] == tree
+                at, level = at[present], level[present]
+                bound = torch.expm1(-log_weight[at]).clamp_(max=1.0)
+                log_weight[at] += torch.log1p((self.theta * bound) ** level)
+            free = torch.nonzero(~(by_hand | (labeled[low] & labeled[high]))).squeeze(1)
+            found.append((low[free] + number * n, high[free] + number * n, log_weight[free]))
+            # Weight 1, unless labels say so already.
+            ends = (torch.as_tensor(e, device=key.device) for e in self.links.linked_beside(some))
+            one, other = (end + number * n for end in ends)
+            found.append((one, other, gaussian.new_zeros(len(one))))
+        one, other, log_weight = (torch.cat(parts) for parts in zip(*found))
+        every = [np.where(c >= 0, c + i * n_classes, -1) for i, c in enumerate(codes)]
+        matrix = _both_ways(one, other, log_weight, n * len(codes))
+        return TorchGraph(*matrix, np.concatenate(every))
 
 
 def torch_graph(
@@ -133,7 +170,8 @@ def torch_graph(
     tree_depth: int,
     theta: float,
     metric: Any,
-) -> TorchGraph:
+    links: HandLinks = NO_LINKS,
+) -> tuple[TorchRecipe, TorchGraph]:
     """Build the constrained graph from neighbours that were found before.
 
     Parameters
@@ -148,10 +186,12 @@ def torch_graph(
         Which pairs are linked.
     graph_neighbors, sigma, tree_depth, theta, metric
         As in `ManifoldKNNClassifier`.
+    links : HandLinks, optional
+        Pairs that the user linked or cut apart.
 
     Returns
     -------
-    TorchGraph
+    TorchRecipe, TorchGraph
         On the device of the neighbours; on the CPU if that has no double precision.
 
     Notes
@@ -165,47 +205,61 @@ def torch_graph(
             "use graph='pruned' or 'union', or device='cpu'."
         )
     place = doubles(indices.device)
-    settings = graph, graph_neighbors, sigma, tree_depth, theta, metric
+
+    def built(where: torch.device) -> tuple[TorchRecipe, TorchGraph]:
+        near, away = indices.to(where), distances.to(where)
+        width = float(sigma) if sigma != "auto" else torch_sigma(away)
+        nearest = near[:, :graph_neighbors].to(torch.int32).contiguous()
+        if graph == "union":
+            pairs = union_pairs(nearest, away[:, :graph_neighbors])
+        else:
+            pairs = pruned_pairs(near, away, graph_neighbors, X=X.to(where), metric=metric)
+        recipe = TorchRecipe(nearest, pairs, width, tree_depth, theta, links)
+        return recipe, recipe.constrained(codes)
+
     try:
-        return _built(indices.to(place), distances.to(place), codes, X.to(place), *settings)
+        return built(place)
     except RuntimeError as error:
         if not is_out_of_memory(error) or place.type == "cpu":
             raise
     # Outside the handler, which would keep what has filled the memory.
     logger.info("out of memory on %s: building the graph on the CPU", place)
     release(place)
-    built = _built(indices.cpu(), distances.cpu(), codes, X.cpu(), *settings)
+    recipe, found = built(torch.device("cpu"))
     try:
-        return built.to(place)
+        return recipe.to(place), replace(
+            found,
+            offsets=found.offsets.to(place),
+            columns=found.columns.to(place),
+            log_weights=found.log_weights.to(place),
+        )
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
-    return built
+    return recipe, found
 
 
-def _built(
-    indices: torch.Tensor,
-    distances: torch.Tensor,
-    codes: NDArray[np.intp],
-    X: torch.Tensor,
-    graph: str,
-    graph_neighbors: int,
-    sigma: float | str,
-    tree_depth: int,
-    theta: float,
-    metric: Any,
-) -> TorchGraph:
-    """Build the graph where the neighbours are."""
-    width = float(sigma) if sigma != "auto" else torch_sigma(distances)
-    near = indices[:, :graph_neighbors]
-    if graph == "union":
-        pairs = union_pairs(near, distances[:, :graph_neighbors])
-    else:
-        pairs = pruned_pairs(indices, distances, graph_neighbors, X=X, metric=metric)
-    roots = torch.as_tensor(np.flatnonzero(codes >= 0), device=indices.device)
-    tree = tree_pairs(near, roots, tree_depth)
-    offsets, columns, log_weights = _third_rule(pairs, codes, width, tree, theta)
-    return TorchGraph(offsets, columns, log_weights, codes, pairs, width)
+def row_log_sums(offsets: torch.Tensor, logs: torch.Tensor) -> torch.Tensor:
+    """Return log Σ exp over the entries of every row, -inf where a row has none.
+
+    Parameters
+    ----------
+    offsets : Tensor of int64, shape (n_rows + 1,)
+        Where the entries of each row start.
+    logs : Tensor of float64, shape (n_entries,)
+        Logarithms of the entries.
+
+    Returns
+    -------
+    Tensor of shape (n_rows,)
+        Logarithms of the sums.
+    """
+    out = torch.full((len(offsets) - 1,), -torch.inf, dtype=torch.float64, device=logs.device)
+    filled = torch.nonzero(offsets.diff()).squeeze(1)
+    if len(filled):
+        runs = Runs(torch.cat([offsets[filled], offsets[-1:]]))
+        out[filled] = runs.log_sum(logs[:, None])[:, 0]
+    return out
 
 
 def torch_sigma(distances: torch.Tensor) -> float:
@@ -240,32 +294,14 @@ def _median(values: torch.Tensor) -> float:
     return float(ordered[[(n - 1) // 2, n // 2]].mean())
 
 
-def _third_rule(
-    pairs: Pairs,
-    codes: NDArray[np.intp],
-    sigma: float,
-    tree: tuple[torch.Tensor, torch.Tensor],
-    theta: float,
+def _both_ways(
+    low: torch.Tensor, high: torch.Tensor, log_weight: torch.Tensor, n: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the weights of pairs that no constraint settles, both ways, row by row."""
-    n, device = len(codes), pairs.low.device
-    labeled = torch.as_tensor(codes >= 0, device=device)
-    pairs = pairs.chosen(~(labeled[pairs.low] & labeled[pairs.high]))
-    low, high = pairs.low.long(), pairs.high.long()
-    log_weight = (-0.5 * (pairs.length.double() / sigma).square()).clamp_(min=FARTHEST)
-    if len(low):
-        key = low * n + high
-        at = torch.searchsorted(key, tree[0]).clamp_(max=len(key) - 1)
-        present = key[at] == tree[0]
-        at, level = at[present], tree[1][present]
-        del key
-        bound = torch.expm1(-log_weight[at]).clamp_(max=1.0)
-        log_weight[at] += torch.log1p((theta * bound) ** level)
-    key = torch.cat([(low << n.bit_length()) | high, (high << n.bit_length()) | low])
-    key, order = torch.sort(key)
+    """Return offsets, columns and weights of a symmetric matrix, row by row."""
+    bits = n.bit_length()
+    key, order = torch.sort(torch.cat([(low << bits) | high, (high << bits) | low]))
     log_weight = log_weight[order % max(1, len(low))]
     del order
-    columns = (key & ((1 << n.bit_length()) - 1)).to(torch.int32)
-    rows = key >> n.bit_length()
-    offsets = torch.searchsorted(rows, torch.arange(n + 1, device=device))
+    columns = (key & ((1 << bits) - 1)).to(torch.int32)
+    offsets = torch.searchsorted(key >> bits, torch.arange(n + 1, device=key.device))
     return offsets, columns, log_weight

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from manifoldknn.gpu.graph import TorchGraph
-from manifoldknn.gpu.products import SparseProduct, WalkOperator
+from manifoldknn.gpu.aggregates import Levels, Preconditioner, aggregates
+from manifoldknn.gpu.graph import TorchGraph, row_log_sums
+from manifoldknn.gpu.products import WalkOperator
 from manifoldknn.gpu.segments import Runs, ragged
 from manifoldknn.gpu.spanning import connected_parts
 from manifoldknn.normalized import LOG_CUT
@@ -61,6 +62,10 @@ class NormalizedTorchGraph:
         Logarithms of D.
     n_samples : int
         Number of nodes.
+    levels : tuple of Tensor
+        Rows that belong together, from `find_levels`: long walks are then much quicker.
+    copies : int
+        How many graphs one after the other these levels are for.
     """
 
     def __init__(self, graph: TorchGraph) -> None:
@@ -69,7 +74,7 @@ class NormalizedTorchGraph:
         half = 0.5 * self.log_degrees
         self._offsets, self._columns = graph.offsets, graph.columns
         self._log_s = graph.log_weights - half[graph.columns]
-        self._log_s -= half[graph.rows]
+        self._log_s -= torch.repeat_interleave(half, graph.offsets.diff())
         codes = graph.must_link
         sizes = np.bincount(codes[codes >= 0], minlength=1)
         linked = np.flatnonzero((codes >= 0) & (sizes[np.maximum(codes, 0)] > 1))
@@ -77,6 +82,15 @@ class NormalizedTorchGraph:
         self._linked = torch.as_tensor(linked, device=self.device)
         self._group = torch.as_tensor(codes[linked].astype(np.int64), device=self.device)
         self._everything: Parts | None = None
+        self._whole: dict[float, WalkOperator] = {}
+        self.levels: Levels = ()
+        self.copies = 1
+
+    def find_levels(self) -> Levels:
+        """Return which rows belong together; labels have no part in it."""
+        row = torch.repeat_interleave(self._offsets.diff())
+        seen = self._log_s > LOG_CUT
+        return aggregates(row[seen], self._columns[seen].long(), self._log_s[seen], self.n_samples)
 
     def parts(self, rows: torch.Tensor) -> Parts:
         """Return connected parts of some rows, given ascending; those of all rows are kept."""
@@ -97,20 +111,43 @@ class NormalizedTorchGraph:
         return found
 
     def restrict(self, rows: torch.Tensor, alpha: float) -> WalkOperator:
-        """Return A_UU for U = rows."""
+        """Return A_UU for U = rows; the one for all rows, in the order of `parts`, is kept."""
+        everything = self._everything is not None and rows is self._everything.rows
+        if everything and alpha in self._whole:
+            return self._whole[alpha]
         offsets, _, columns, log_s = self._sub(rows)
         linked, group = self._links(rows)
         scale = torch.exp(-0.5 * self.log_degrees[rows[linked]])
         # Parts have scales of their own: nothing may pass between them on this one.
-        s = SparseProduct(offsets, columns, torch.where(log_s > LOG_CUT, torch.exp(log_s), 0.0))
-        return WalkOperator(s, linked, group, scale, alpha)
+        s = torch.where(log_s > LOG_CUT, torch.exp(log_s), 0.0)
+        entries = offsets, columns, s, linked, group, scale, alpha
+        found = WalkOperator(*entries)
+        if everything:
+            self._whole[alpha] = found
+            if self.levels:
+                half = 0.5 * self.log_degrees[rows]
+                found.precondition = Preconditioner(*entries, half, rows, self.levels, self.copies)
+        return found
+
+    def log_first_step(self) -> torch.Tensor:
+        """Return log (S D^-½ 1): where walkers from everywhere are after a step."""
+        half = 0.5 * self.log_degrees
+        out = row_log_sums(self._offsets, self._log_s - half[self._columns])
+        if len(self._linked):  # whose degrees are 1 and more
+            own = torch.exp(-self.log_degrees[self._linked])
+            members = Runs.of_numbers(self._group)
+            sums = torch.repeat_interleave(members.sum(own[:, None])[:, 0], members.offsets.diff())
+            others = torch.log(sums - own) - half[self._linked]
+            out[self._linked] = torch.logaddexp(out[self._linked], others)
+        return out
 
     def boundary(
         self, rows: torch.Tensor, final: torch.Tensor, log_x: torch.Tensor
     ) -> torch.Tensor:
         """Return log (S_UR x_R) for U = rows and R the final rows (a mask)."""
-        out = torch.full((len(rows), log_x.shape[1]), -torch.inf, dtype=torch.float64)
-        out = out.to(self.device)
+        out = torch.full(
+            (len(rows), log_x.shape[1]), -torch.inf, dtype=torch.float64, device=rows.device
+        )
         counts = (self._offsets[1:] - self._offsets[:-1])[rows]
         step = max(1, _TERMS // max(1, int(counts.max()) * log_x.shape[1]))
         for start in range(0, len(rows), step):
@@ -121,7 +158,7 @@ class NormalizedTorchGraph:
             if len(at):
                 terms = self._log_s[at, None] + log_x[self._columns[at]]
                 runs = Runs.of_numbers(owner)
-                out[start + owner[runs.offsets[:-1]]] = _log_sums(runs, terms)
+                out[start + owner[runs.offsets[:-1]]] = runs.log_sum(terms)
         self._clique_boundary(rows, final, log_x, out)
         return out
 
@@ -134,7 +171,7 @@ class NormalizedTorchGraph:
         if not len(known) or not len(inside):
             return
         source, runs = self._linked[known], Runs.of_numbers(self._group[known])
-        total = _log_sums(runs, log_x[source] - half[source])
+        total = runs.log_sum(log_x[source] - half[source])
         named = self._group[known][runs.offsets[:-1]]
         at = torch.searchsorted(named, group).clamp_(max=len(named) - 1)
         met = named[at] == group
@@ -163,11 +200,3 @@ class NormalizedTorchGraph:
             at, owner, columns = at[inside], owner[inside], columns[inside]
         offsets = torch.searchsorted(owner, torch.arange(len(rows) + 1, device=self.device))
         return offsets, owner, columns, self._log_s[at]
-
-
-def _log_sums(runs: Runs, terms: torch.Tensor) -> torch.Tensor:
-    """Return log Σ exp over every run of rows."""
-    top = runs.max(terms)
-    finite = torch.where(torch.isneginf(top), 0.0, top)
-    place = torch.repeat_interleave(runs.offsets.diff())
-    return torch.log(runs.sum(torch.exp(terms - finite[place]))) + finite

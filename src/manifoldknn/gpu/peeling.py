@@ -20,16 +20,56 @@ import torch
 from manifoldknn.gpu.bounds import log_error
 from manifoldknn.gpu.cg import ConjugateGradients
 from manifoldknn.gpu.normalized import NormalizedTorchGraph, Parts
+from manifoldknn.gpu.products import WalkOperator
 from manifoldknn.normalized import LOG_CUT
-from manifoldknn.peeling import Columns
 
 logger = logging.getLogger(__name__)
 
-_FIRST_GOAL = 1e-3  # relative residual at which a level is looked at first, as a share of tol
+_EARLY_GOAL = 1e-1  # relative residual at which a level is looked at first, as a share of tol
+_FIRST_GOAL = 1e-3  # the same for the first sharp look,
+_GOAL_FOR_FEW = 1e-2  # where only some rows are wanted,
+_REACH = 1e-5  # and how small it may become before that if plain bounds will then do
+_PLAIN_LOOKS = 4
 _FURTHER = 1e-1  # how much smaller it becomes before each further look
 _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 _DRIFT = 2.0  # how far the true residual may be from the iterated one
+_LOG_LARGE = 60.0  # of a guess, on the scale of the right-hand side
+
+
+@dataclass(frozen=True)
+class TorchColumns:
+    """Right-hand sides b and what their solutions are used for, as `manifoldknn.peeling.Columns`.
+
+    Attributes
+    ----------
+    rows, cols : Tensor of int64
+        Places where b is not 0.
+    log_values : Tensor of float64
+        Logarithms of b there.
+    views : Tensor of float64, shape (n_views, n_columns)
+        Logarithms of column factors in which entries of a row are compared; -inf leaves a
+        column out.
+    reach : float, default=0
+        Entries down to ``exp(-reach)`` of the largest of their row must be accurate by themselves.
+    """
+
+    rows: torch.Tensor
+    cols: torch.Tensor
+    log_values: torch.Tensor
+    views: torch.Tensor
+    reach: float = 0.0
+
+    @property
+    def n_columns(self) -> int:
+        """Number of right-hand sides."""
+        return self.views.shape[1]
+
+    def block(self, some: slice) -> TorchColumns:
+        """Return consecutive columns."""
+        here = (self.cols >= some.start) & (self.cols < some.stop)
+        at = self.rows[here], self.cols[here] - some.start
+        return TorchColumns(*at, self.log_values[here], self.views[:, some], self.reach)
 
 
 @dataclass(frozen=True)
@@ -61,12 +101,14 @@ class _Job:
 
 def solve_on_device(
     graph: NormalizedTorchGraph,
-    columns: Columns,
+    columns: TorchColumns,
     *,
     alpha: float,
     tol: float,
     max_iter: int,
     reference: torch.Tensor | None = None,
+    wanted: torch.Tensor | None = None,
+    start: torch.Tensor | None = None,
 ) -> TorchSolution:
     """Solve (I - αS) x = b so that every row of x is accurate.
 
@@ -74,7 +116,7 @@ def solve_on_device(
     ----------
     graph : NormalizedTorchGraph
         S.
-    columns : Columns
+    columns : TorchColumns
         Right-hand sides.
     alpha : float
         Share of strength kept per step.
@@ -85,6 +127,10 @@ def solve_on_device(
     reference : Tensor of shape (n_views, n_samples), optional
         Logarithm of an entry that the row is known to have in some other column, as
         each view sees it.
+    wanted : Tensor of bool, shape (n_samples,), optional
+        The rows that have to be accurate, if not all.
+    start : Tensor of shape (n_samples, n_columns), optional
+        Logarithms of a guess.
 
     Returns
     -------
@@ -95,7 +141,7 @@ def solve_on_device(
     -----
     Cost O(iterations · edges · columns); memory is about 120 bytes per row and column.
     """
-    solver = _Levels(graph, columns, alpha, tol, max_iter, reference)
+    solver = _Levels(graph, columns, alpha, tol, max_iter, reference, wanted, start)
     everyone = torch.arange(graph.n_samples, device=graph.device)
     jobs = [_Job(everyone, torch.arange(columns.n_columns, device=graph.device))]
     while jobs:
@@ -109,22 +155,20 @@ class _Levels:
     def __init__(
         self,
         graph: NormalizedTorchGraph,
-        columns: Columns,
+        columns: TorchColumns,
         alpha: float,
         tol: float,
         max_iter: int,
         reference: torch.Tensor | None,
+        wanted: torch.Tensor | None,
+        start: torch.Tensor | None,
     ) -> None:
-        self.graph = graph
+        self.graph, self.columns, self.wanted, self.start = graph, columns, wanted, start
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
-        self.sources = tuple(
-            torch.as_tensor(np.asarray(values), device=graph.device)
-            for values in (columns.rows, columns.cols, columns.log_values)
-        )
-        self.views = torch.as_tensor(columns.views, device=graph.device)
+        self.views, self.reach = columns.views, columns.reach
         self.shape = graph.n_samples, columns.n_columns
-        nothing = torch.full((len(self.views), graph.n_samples), -torch.inf, dtype=torch.float64)
-        self.reference = nothing.to(graph.device) if reference is None else reference.clone()
+        nothing = self._nothing(len(self.views), graph.n_samples)
+        self.reference = nothing if reference is None else reference.clone()
         self.log_x = self._nothing(*self.shape)
         self.n_iter = 0
         self.converged = True
@@ -146,7 +190,10 @@ class _Levels:
         rhs.sub_(parts.spread(scale)).exp_()
         log_x, accurate, converged = self._refined(parts, job.cols, rhs, scale)
         del rhs
-        if not converged or not bool(accurate.any()):
+        if self._all_wanted(parts.rows, accurate) and self._all_wanted(waiting, None):
+            accurate.fill_(True)  # nobody asks for the others
+            waiting = waiting[:0]
+        elif not converged or not bool(accurate.any()):
             self.converged = False  # nothing better can be had: take it and say so
             accurate.fill_(True)
         left = []
@@ -169,35 +216,86 @@ class _Levels:
         matrix = self.graph.restrict(parts.rows, self.alpha)
         half = 0.5 * self.graph.log_degrees[parts.rows]
         norms = rhs.norm(dim=0).clamp_(min=np.finfo(float).tiny)
-        solver = ConjugateGradients(matrix, rhs)
+        solver = ConjugateGradients(matrix, rhs, matrix.precondition)
+        self._guess(solver, matrix, parts, cols, rhs, scale, norms)
         relative = torch.full_like(norms, torch.inf)
-        goals = self.tol * _FIRST_GOAL * norms
+        goals, looks = self.tol * _EARLY_GOAL * norms, 0
+        first = self.tol * (_FIRST_GOAL if self.wanted is None else _GOAL_FOR_FEW)
         while True:
             converged = solver.advance(goals, self.max_iter - solver.n_iter)
+            sharp, looks = looks >= _PLAIN_LOOKS, looks + 1
             residual = rhs - matrix(solver.x)
             log_x = solver.x.clamp(min=0.0).log_().add_(parts.spread(scale))
-            error = log_error(matrix, solver.x, residual, parts, half, self.alpha)
+            error = log_error(matrix, solver.x, residual, parts, half, self.alpha, sharp=sharp)
             error += parts.spread(scale)
             if parts.n_cut:
                 error = torch.logaddexp(error, self._cut_flow(log_x, parts.n_cut))
-            accurate = self._accurate(parts.rows, cols, log_x, error)
+            accurate, excess = self._accurate(parts.rows, cols, log_x, error)
             del error
             before, relative = relative, residual.norm(dim=0) / norms
+            if not sharp and converged:
+                ahead = self._ahead(parts.rows, excess)
+                if not bool((ahead > 0).any()):
+                    break
+                wished = relative * torch.exp(-ahead)
+                if bool((wished >= self.tol * _REACH).all()):
+                    goals = torch.where(ahead > 0, 0.9 * wished * norms, torch.inf)
+                elif bool((relative > first).any()):
+                    goals = first * norms
+                else:
+                    looks = _PLAIN_LOOKS
+                relative.fill_(torch.inf)
+                continue
             share = float(accurate.all(1).double().mean())
             # Columns that are not done, and that rounding does not keep from getting better.
             going = ~accurate.all(0) & (relative < 0.5 * before)
             deep = bool(accurate.any()) and bool((relative <= self.tol * _LEVEL_RANGE).all())
-            logger.debug(
-                "%d rows, %d columns, %d iterations: residual %.1e, %.1f %% of rows accurate",
-                len(half), len(norms), solver.n_iter, float(relative.max()), 100 * share,
-            )  # fmt: skip
-            if not converged or share >= _ENOUGH or deep or not bool(going.any()):
+            enough = share >= _ENOUGH or self._all_wanted(parts.rows, accurate)
+            if not converged or enough or deep or not bool(going.any()):
                 break
             if bool((relative * norms > _DRIFT * solver.residual_norms()).any()):
                 solver.restart(residual)
             goals = torch.where(going, _FURTHER * relative * norms, torch.inf)
+        logger.debug(
+            "%d rows, %d columns, %d iterations, %d looks: residual %.1e, %.1f %% accurate",
+            len(half), len(norms), solver.n_iter, looks, float(relative.max()),
+            100 * float(accurate.all(1).double().mean()),
+        )  # fmt: skip
         self.n_iter += solver.n_iter
         return log_x, accurate, converged
+
+    def _ahead(self, rows: torch.Tensor, excess: torch.Tensor) -> torch.Tensor:
+        """Return how much smaller, as logarithms, errors must become where somebody asks."""
+        if self.wanted is not None:
+            excess = torch.where(self.wanted[rows][:, None], excess, 0.0)
+        return excess.amax(0)
+
+    def _all_wanted(self, rows: torch.Tensor, accurate: torch.Tensor | None) -> bool:
+        """Tell whether all rows that somebody asks for are accurate; of None, none is."""
+        if self.wanted is None:
+            return not len(rows)
+        asked = self.wanted[rows]
+        return not bool((asked if accurate is None else asked & ~accurate.all(1)).any())
+
+    def _guess(
+        self,
+        solver: ConjugateGradients,
+        matrix: WalkOperator,
+        parts: Parts,
+        cols: torch.Tensor,
+        rhs: torch.Tensor,
+        scale: torch.Tensor,
+        norms: torch.Tensor,
+    ) -> None:
+        """Begin where somebody guesses the solution, if that is better than nothing."""
+        if self.start is None or len(parts.rows) < self.shape[0]:
+            return
+        guess = self.start[parts.rows[:, None], cols] - parts.spread(scale)
+        guess.clamp_(max=_LOG_LARGE).exp_()
+        residual = rhs - matrix(guess)
+        if bool((residual.norm(dim=0) < norms).all()):
+            solver.x.copy_(guess)
+            solver.restart(residual)
 
     def _cut_flow(self, log_x: torch.Tensor, n_cut: int) -> torch.Tensor:
         """Return a bound on what flows over the edges that were cut, for each column."""
@@ -211,10 +309,10 @@ class _Levels:
         )
         row_place[rows] = torch.arange(len(rows), device=rows.device)
         col_place[cols] = torch.arange(len(cols), device=rows.device)
-        i, j = row_place[self.sources[0]], col_place[self.sources[1]]
+        i, j = row_place[self.columns.rows], col_place[self.columns.cols]
         here = (i >= 0) & (j >= 0)
         out = self._nothing(len(rows), len(cols))
-        out[i[here], j[here]] = self.sources[2][here]
+        out[i[here], j[here]] = self.columns.log_values[here]
         if len(rows) < n:
             log_x = self.log_x if len(cols) == n_columns else self.log_x[:, cols]
             boundary = self.graph.boundary(rows, row_place < 0, log_x)
@@ -223,16 +321,21 @@ class _Levels:
 
     def _accurate(
         self, rows: torch.Tensor, cols: torch.Tensor, log_x: torch.Tensor, error: torch.Tensor
-    ) -> torch.Tensor:
-        """Tell which entries are within `tol` of the largest of their row, in every view."""
-        accurate = torch.ones_like(log_x, dtype=torch.bool)
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Tell which entries are within `tol` of the largest of their row, in every view.
+
+        Returns that, and by how much errors are larger, as logarithms.
+        """
+        excess = torch.zeros_like(log_x)
         # Only what stands clear of its own error may serve as "largest".
         clear = torch.where(error < log_x - math.log(2.0), log_x, -torch.inf)
         for view, reference in zip(self.views[:, cols], self.reference):
-            largest = (clear + view).amax(1)
-            allowed = math.log(self.tol) + torch.maximum(largest, reference[rows])
-            accurate &= error + view <= allowed[:, None]  # -inf where a column is left out
-        return accurate
+            own = clear + view
+            least = torch.maximum(own.amax(1), reference[rows]) - self.reach
+            allowed = math.log(self.tol) + torch.maximum(own, least[:, None])
+            seen = error + view  # -inf where a column is left out
+            torch.maximum(excess, torch.where(seen <= allowed, 0.0, seen - allowed), out=excess)
+        return excess <= 0, excess
 
     def _keep(
         self, rows: torch.Tensor, final: torch.Tensor, cols: torch.Tensor, log_x: torch.Tensor

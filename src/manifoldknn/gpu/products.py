@@ -7,10 +7,12 @@ atomic additions. Rows with very many entries are cut into pieces.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch.nn.functional import embedding_bag
 
-from manifoldknn.gpu.segments import Runs, ragged
+from manifoldknn.gpu.segments import Runs, ragged, run_offsets
 
 _LONG = 64  # entries that one thread adds up
 
@@ -67,42 +69,63 @@ class WalkOperator:
 
     Parameters
     ----------
-    s : SparseProduct
-        S without must-links.
+    offsets, columns, values
+        S without must-links, as in `SparseProduct`.
     linked, group : Tensor of int64
-        Rows with must-links and their class numbers, ascending.
+        Rows with must-links and their class numbers, the latter ascending.
     scale : Tensor of float
         1/√d of those rows.
     alpha : float
         Share of strength kept per step.
 
+    Attributes
+    ----------
+    precondition : callable or None
+        What to speed up its conjugate gradients with.
+
     Notes
     -----
-    Must-links are D^-½ (YYᵀ - I) D^-½ on the labelled rows, never written out: O(l).
+    Must-links are D^-½ (YYᵀ - I) D^-½ on the labelled rows, never written out: YᵀD^-½ v is
+    appended to v, and the rest is one product with few entries more. On a graphics
+    processor every operation counts, however small.
     """
 
     def __init__(
         self,
-        s: SparseProduct,
+        offsets: torch.Tensor,
+        columns: torch.Tensor,
+        values: torch.Tensor,
         linked: torch.Tensor,
         group: torch.Tensor,
         scale: torch.Tensor,
         alpha: float,
     ) -> None:
-        self._s, self._linked, self._alpha = s, linked, alpha
-        self._scale = scale[:, None]
+        self.precondition: Callable[[torch.Tensor], torch.Tensor] | None = None
+        n, counts = len(offsets) - 1, offsets.diff()
+        more = torch.ones_like(counts)
+        more[linked] += 1
+        ends = offsets[1:] + torch.cumsum(more, 0)  # of every row, with what comes to it
+        at = torch.arange(len(columns), device=columns.device)
+        at += torch.repeat_interleave(ends - more - offsets[1:], counts)
+        where = columns.new_empty(len(columns) + n + len(linked))
+        entries = values.new_empty(len(where))
+        where[at], entries[at] = columns, -alpha * values
+        diagonal = torch.ones(n, dtype=values.dtype, device=values.device)
+        diagonal[linked] += alpha * scale.square()
+        where[ends - 1] = torch.arange(n, dtype=where.dtype, device=where.device)
+        entries[ends - 1] = diagonal
+        self._sums: SparseProduct | None = None
         if len(linked):
-            self._members = Runs.of_numbers(group)
-            self._group = torch.repeat_interleave(self._members.offsets.diff())
+            members = run_offsets(group)
+            number = torch.repeat_interleave(members.diff())
+            where[ends[linked] - 2] = (n + number).to(where.dtype)
+            entries[ends[linked] - 2] = -alpha * scale
+            self._sums = SparseProduct(members, linked, scale)
+        self._product = SparseProduct(torch.cat([ends.new_zeros(1), ends]), where, entries)
 
     def __call__(self, v: torch.Tensor) -> torch.Tensor:
         """Return the product with a block of columns."""
-        out = self._s(v)
-        if len(self._linked):
-            scaled = self._scale * v[self._linked]
-            sums = self._members.sum(scaled)[self._group]
-            out[self._linked] += self._scale * (sums - scaled)
-        return torch.sub(v, out, alpha=self._alpha, out=out)
+        return self._product(v if self._sums is None else torch.cat([v, self._sums(v)]))
 
 
 def _narrowed(columns: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -51,6 +51,13 @@ class Runs:
         """Return the sum of every run, for values of shape (n_rows, n_columns)."""
         return self._reduced(values, "sum")
 
+    def log_sum(self, logs: torch.Tensor) -> torch.Tensor:
+        """Return log Σ exp of every run, for logarithms of shape (n_rows, n_columns)."""
+        top = self.max(logs)
+        finite = torch.where(torch.isneginf(top), 0.0, top)
+        owner = torch.repeat_interleave(self.offsets.diff())
+        return torch.log(self.sum(torch.exp(logs - finite[owner]))) + finite
+
     def _reduced(self, values: torch.Tensor, how: str) -> torch.Tensor:
         if self.n_runs == 1:  # the usual case, and one that PyTorch is quick at
             whole = values.amax(0) if how == "max" else values.sum(0)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.engines import GivenIndex, check_neighbors, lists_brought
-from manifoldknn.gpu.graph import TorchGraph, torch_graph
+from manifoldknn.gpu.graph import TorchGraph, TorchRecipe, torch_graph
 from manifoldknn.gpu.index import TorchIndex, device_name, exact_pays
-from manifoldknn.gpu.prediction import KnownWeights, device_votes
+from manifoldknn.gpu.prediction import KnownSimilarities, device_votes
 from manifoldknn.gpu.rows import check_searchable
 from manifoldknn.gpu.samples import check_new_tensor, check_tensor
 from manifoldknn.gpu.tensors import (
@@ -27,16 +28,22 @@ from manifoldknn.gpu.tensors import (
     release,
     to_host,
 )
-from manifoldknn.gpu.walk import torch_label_walk
-from manifoldknn.graph import ConstrainedGraph
+from manifoldknn.gpu.walk import (
+    Kept,
+    hidden_on_device,
+    walk_by_class_on_device,
+    walk_by_label_on_device,
+)
+from manifoldknn.graph import GraphRecipe
+from manifoldknn.links import HandLinks
 from manifoldknn.memory import available_memory
-from manifoldknn.nearest import NearestLabeled
 from manifoldknn.neighbors import NeighborIndex, Neighbors
 from manifoldknn.samples import check_new_samples, check_samples
 from manifoldknn.searchers import SearcherIndex, is_searcher
+from manifoldknn.similarities import Similarities
 from manifoldknn.spanning import Edges
 from manifoldknn.steps import BuiltGraph, CpuSteps, Steps, usable_steps
-from manifoldknn.voters import LabelWalk, kept_per_row
+from manifoldknn.walked import Walked
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +53,27 @@ __all__ = ["TorchSteps"]
 _PER_CANDIDATE = 80
 _FOR_PRODUCTS = 4  # per value of X: rows in single precision, and the same sorted by cell
 _BASE = 5e8
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class TorchBuilt(BuiltGraph):
+    """The same on the device as well, as long as somebody holds it.
+
+    Attributes
+    ----------
+    there : TorchRecipe
+        All but the labels.
+    graph_there : TorchGraph
+        The graph.
+    kept : Kept
+        What the walk leaves for those with hidden labels.
+    """
+
+    there: TorchRecipe
+    graph_there: TorchGraph
+    kept: Kept = field(default_factory=Kept)
 
 
 class TorchSteps:
@@ -66,8 +94,7 @@ class TorchSteps:
     def __init__(self, device: Any) -> None:
         self.device = device
         self._found: tuple[Neighbors, Any, Any, Any] | None = None
-        self._built: tuple[ConstrainedGraph, TorchGraph] | None = None
-        self._known: KnownWeights | None = None
+        self._known: KnownSimilarities | None = None
         self._opened: Any = lambda: None  # reference to the index that has X on the device
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -85,7 +112,7 @@ class TorchSteps:
 
     def check(
         self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, n_jobs: int | None,
-        n_classes: int, n_neighbors: int, graph: str, graph_neighbors: int,
+        n_classes: int, vote: str, graph: str, graph_neighbors: int,
     ) -> None:  # fmt: skip
         """Raise an error if something is not offered here, or will not fit into memory."""
         del n_jobs
@@ -100,12 +127,12 @@ class TorchSteps:
             check_neighbors(neighbors, X, metric=metric, graph_neighbors=graph_neighbors)
         n, d = X.shape
         candidates = max(graph_neighbors, 30)
-        kept = kept_per_row(n, n_labeled, n_neighbors)
+        kept = n_labeled if vote == "neighbors" else n_classes
         sent = X if isinstance(neighbors, str) else self._sent(X)
         sizes = X.dtype.itemsize, 4
         values = [n * d * _per_value(sent, neighbors, metric, size) for size in sizes]
         here = _BASE + values[0] + n * candidates * _PER_CANDIDATE
-        there = n * (candidates * 12 + kept * 24 + n_classes * 24 + 300)
+        there = n * (candidates * 12 + kept * 16 + n_classes * 24 + 300)
         single = ", or pass X as float32" if values[1] < values[0] else ""
         for needed, free, where, advice in (
             (here, self._free_bytes(), name, single),
@@ -154,7 +181,8 @@ class TorchSteps:
 
     def graph(
         self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, n_jobs: int | None, **pairs: Any,
+        sigma: float | str, tree_depth: int, theta: float, links: HandLinks,
+        n_jobs: int | None, **pairs: Any,
     ) -> BuiltGraph:  # fmt: skip
         """Return the constrained graph; the device selects pairs faster than it is sent them."""
         del edges, n_jobs
@@ -163,13 +191,16 @@ class TorchSteps:
         if found is None or found[0] is not neighbors:
             parts = (neighbors.indices, neighbors.distances, self._sent(X))
             found = (neighbors, *(moved(part, place) for part in parts))
-        built = torch_graph(
+        there, graph = torch_graph(
             found[1], found[2], codes, X=found[3], sigma=sigma, tree_depth=tree_depth,
-            theta=theta, **pairs,
+            theta=theta, links=links, **pairs,
         )  # fmt: skip
-        selected, graph = built.to_numpy()
-        self._built = graph, built
-        return BuiltGraph(built.sigma, selected, graph)
+        nearest = neighbors.indices[:, : pairs["graph_neighbors"]]
+        recipe = GraphRecipe(
+            X, nearest, there.edges_to_numpy(), there.sigma, pairs["graph"], tree_depth, theta,
+            pairs["metric"], links,
+        )  # fmt: skip
+        return TorchBuilt(recipe, graph.to_numpy(), there, graph)
 
     def _sent(self, X: Any) -> Any:
         """Return samples as they are on the device already, if they are."""
@@ -179,14 +210,50 @@ class TorchSteps:
         return index.device_rows.exact
 
     def walk(
-        self, graph: ConstrainedGraph, labeled: NDArray[np.intp], codes: NDArray[np.intp], *,
-        n_jobs: int | None, **settings: Any,
-    ) -> LabelWalk:  # fmt: skip
+        self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
+        by_class: bool, n_jobs: int | None, reach: float,
+        start: NDArray[np.float64] | None, **accuracy: Any,
+    ) -> Walked:  # fmt: skip
         """Walk from all labelled samples."""
-        built, self._built = self._built, None
-        if built is None or built[0] is not graph:
-            return CpuSteps().walk(graph, labeled, codes, n_jobs=n_jobs, **settings)
-        return torch_label_walk(built[1], labeled, codes, **settings)
+        walked = None
+        if isinstance(built, TorchBuilt):
+            go = partial(
+                walk_by_label_on_device, built.graph_there, np.flatnonzero(codes >= 0), alpha
+            )
+            if by_class:
+                go = partial(
+                    walk_by_class_on_device, built.graph_there, n_classes, alpha, reach=reach,
+                    start=start, kept=built.kept,
+                )  # fmt: skip
+            walked = self._tried(partial(go, **accuracy))
+        return walked or CpuSteps().walk(
+            built, codes, n_classes, alpha, by_class=by_class, n_jobs=n_jobs, reach=reach,
+            start=start, **accuracy,
+        )  # fmt: skip
+
+    def hidden(
+        self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
+        n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
+    ) -> list[NDArray[np.float64]]:  # fmt: skip
+        """Return log f of rows while their labels are hidden, group by group."""
+        logs = None
+        if isinstance(built, TorchBuilt):
+            go = partial(hidden_on_device, built.there, codes, groups, n_classes, alpha)
+            logs = self._tried(partial(go, reach=walked.reach, kept=built.kept, **accuracy))
+        return logs or CpuSteps().hidden(
+            built, codes, groups, n_classes, alpha, walked, n_jobs=n_jobs, **accuracy
+        )
+
+    def _tried(self, work: Callable[[], _T]) -> _T | None:
+        """Return what the device makes of it, None where it has no room for that."""
+        try:
+            return work()
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+        logger.info("out of memory on %s: going on with the CPU", self.device)
+        release(self.device)
+        return None
 
     def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:
         """Return new rows: a tensor that is on a device stays one."""
@@ -201,40 +268,26 @@ class TorchSteps:
     def votes(
         self, model: Any, X: Any
     ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
-        """Yield chunks of new rows: reconstructed, and voted for, all on the device."""
-        index, nearest = model._index, model._walk.nearest
+        """Yield chunks of new rows: reconstructed on the device, and voted for."""
+        index = model._index
         first = getattr(index.first, "opened", index.first)
         on_device = not index.n_late and isinstance(first, TorchIndex)
         rows = first.device_rows if on_device else None
-        known = None if rows is None else self._weights(nearest, model, rows)
+        known = None if rows is None else self._similarities(model._walk.similarities, rows)
         if known is None:
             other: Steps = CpuSteps()
             # `new_rows` left it to the device to look them through.
             yield from other.votes(model, check_new_samples(model, as_numpy(X), index.template))
             return
-        yield from device_votes(
-            X, first, known,
-            n_neighbors=min(model.graph_neighbors, index.n_samples),
-            n_voting=model._walk.n_voting,
-            voter_classes=model._walk.voter_classes,
-            class_factors=model._class_factors,
-        )  # fmt: skip
+        n_neighbors = min(model.graph_neighbors, index.n_samples)
+        yield from device_votes(X, first, known, model._vote.shares, n_neighbors=n_neighbors)
 
-    def _weights(self, nearest: NearestLabeled, model: Any, rows: Any) -> KnownWeights | None:
-        """Return the walk weights on the device; None where they find no room."""
-        if self._known is not None and self._known.source is nearest:
-            return self._known
-        self._known = None  # those of another walk make room
-        try:
-            self._known = KnownWeights(nearest, len(model._walk.voter_classes), rows)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            logger.info("out of memory on %s: weights are combined on the CPU", self.device)
-        else:
-            return self._known
-        release(self.device)
-        return None
+    def _similarities(self, source: Similarities, rows: Any) -> KnownSimilarities | None:
+        """Return similarities of samples on the device; None where they find no room."""
+        if self._known is None or self._known.source is not source:
+            self._known = None  # those of another walk make room
+            self._known = self._tried(partial(KnownSimilarities, source, rows))
+        return self._known
 
 
 def _per_value(X: Any, neighbors: Any, metric: Any, itemsize: int) -> int:

@@ -1,249 +1,342 @@
-"""The walk from all labelled samples on a device, and what the vote needs of it.
+"""The walk on a device: class densities, label columns, and classes while labels are hidden.
 
-Label columns of (I - αP)⁻¹ in blocks as wide as memory allows; of each row only the
-heaviest weights so far are kept. The answer is that of `manifoldknn.voters.label_walk`.
+The numbers of `manifoldknn.densities` and `manifoldknn.walked`. Columns are solved in
+blocks as wide as memory allows, and narrower ones once it runs out. A graphics processor
+spends the time of a few columns on being told what to do: graphs with different labels
+hidden are therefore solved as one.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manifoldknn.gpu.graph import TorchGraph
+from manifoldknn import walk as ways
+from manifoldknn.densities import FIRST_REACH
+from manifoldknn.gpu.aggregates import Levels
+from manifoldknn.gpu.graph import TorchGraph, TorchRecipe
 from manifoldknn.gpu.normalized import NormalizedTorchGraph
-from manifoldknn.gpu.peeling import TorchSolution, solve_on_device
+from manifoldknn.gpu.peeling import TorchColumns, solve_on_device
 from manifoldknn.gpu.tensors import free_bytes, is_out_of_memory, release
 from manifoldknn.gpu.transfer import to_numpy
-from manifoldknn.nearest import NearestLabeled
-from manifoldknn.peeling import Columns
+from manifoldknn.hidden import hidden_tolerance
 from manifoldknn.progress import countdown
-from manifoldknn.voters import LabelWalk, kept_per_row, label_walk
+from manifoldknn.restriction import LONG_WALK
+from manifoldknn.similarities import Similarities
+from manifoldknn.walked import Walked
+
+__all__ = [
+    "Kept",
+    "block_width",
+    "hidden_on_device",
+    "walk_by_class_on_device",
+    "walk_by_label_on_device",
+]
 
 logger = logging.getLogger(__name__)
 
 _ENTRIES = 1 << 28  # rows times columns of a block, at most
+_AS_ONE = 1 << 25  # the same of all graphs with hidden labels that are solved as one
 _WIDEST = 128
 _BYTES_PER_ENTRY = 120
 _SHARE_OF_FREE = 0.8
-_SORTED_AT_ONCE = 1 << 25
+_SHARE_FOR_SUMS = 0.25  # of the tolerance, for s; the rest is for f
 _ROUGH = 0.1  # accuracy of what only tells the scale of a row
 
 
-def torch_label_walk(
+@dataclass
+class Kept:
+    """What a walk leaves on the device for walks on graphs that are much alike.
+
+    Attributes
+    ----------
+    levels : tuple of Tensor or None
+        Rows that belong together; nothing where walks are short.
+    log_sums : Tensor or None
+        log of what s has beside 1/d, of every row.
+    """
+
+    levels: Levels | None = None
+    log_sums: torch.Tensor | None = None
+
+
+def walk_by_class_on_device(
     graph: TorchGraph,
-    labeled: NDArray[np.intp],
-    codes: NDArray[np.intp],
-    *,
-    n_neighbors: int,
+    n_classes: int,
     alpha: float,
+    *,
     tol: float,
     max_iter: int,
-    by_class: bool | None = None,
-) -> LabelWalk:
-    """Walk from all labelled samples and keep what the vote needs.
+    reach: float = FIRST_REACH,
+    start: NDArray[np.float64] | None = None,
+    kept: Kept | None = None,
+) -> Walked:
+    """Return the density of every class at every row.
 
     Parameters
     ----------
     graph : TorchGraph
         The graph.
-    labeled, codes : ndarray of int
-        Labelled samples and their class numbers.
-    n_neighbors : int
-        k of the vote.
-    alpha, tol, max_iter
-        As in `walk_weights`.
-    by_class : bool, optional
-        Force class sums or single samples; by default, what is cheaper.
+    n_classes : int
+        Number of classes.
+    alpha, tol, max_iter, reach, start
+        As in `class_densities`.
+    kept : Kept, optional
+        Is filled.
 
     Returns
     -------
-    LabelWalk
-        Voters and their weights for every row, as NumPy arrays.
-
-    Notes
-    -----
-    Memory is O(n·(n_kept + block)). Two runs give the same numbers, bit for bit, if
-    blocks are the same; those are narrower where memory is short. Where not even one
-    column fits, the CPU walks.
+    Walked
+        NumPy arrays, with a column per class in single precision. Two runs give the same
+        numbers, bit for bit, if blocks are the same.
     """
-    accuracy: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter}
-    try:
-        return _label_walk(graph, labeled, codes, n_neighbors, by_class, **accuracy)
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-    logger.info("out of memory on %s: walking on the CPU", graph.device)
-    release(graph.device)
-    walked = graph.graph_to_numpy()
-    return label_walk(
-        walked, labeled, codes, n_neighbors=n_neighbors, by_class=by_class, **accuracy
-    )
+    walk = _Walk(graph, alpha, tol, max_iter, kept)
+    logs, log_sums = walk.log_densities(n_classes, reach, start=start)
+    similarities = Similarities.from_logarithms(logs, np.float32)
+    return Walked(similarities, log_sums, walk.n_iter, walk.converged, reach=reach)
 
 
-def _label_walk(
-    graph: TorchGraph,
-    labeled: NDArray[np.intp],
+def walk_by_label_on_device(
+    graph: TorchGraph, labeled: NDArray[np.intp], alpha: float, *, tol: float, max_iter: int
+) -> Walked:
+    """Return w̄ between every row and every labelled sample.
+
+    Parameters
+    ----------
+    graph : TorchGraph
+        The graph.
+    labeled : ndarray of int
+        Labelled samples.
+    alpha, tol, max_iter
+        As in `walk_weights`.
+
+    Returns
+    -------
+    Walked
+        NumPy arrays, with a column per labelled sample.
+    """
+    walk = _Walk(graph, alpha, tol, max_iter)
+    logs = walk.log_label_weights(labeled)
+    return Walked(Similarities.from_logarithms(logs), None, walk.n_iter, walk.converged)
+
+
+def hidden_on_device(
+    recipe: TorchRecipe,
     codes: NDArray[np.intp],
-    n_neighbors: int,
-    by_class: bool | None,
-    *,
+    groups: list[NDArray[np.intp]],
+    n_classes: int,
     alpha: float,
+    *,
     tol: float,
     max_iter: int,
-) -> LabelWalk:
-    n_labeled, n_classes = len(labeled), int(codes.max()) + 1
-    if by_class is None:
-        by_class = n_neighbors >= n_labeled > 2 * n_classes
-    walk = _Walk(NormalizedTorchGraph(graph), labeled, codes, alpha, tol, max_iter)
-    if by_class:
-        nearest = walk.heaviest(n_classes, n_classes, walk.log_class_weights, columns_each=2)
-        voting, voter_classes = n_classes, np.arange(n_classes)
-    else:
-        n_kept = kept_per_row(graph.n_samples, n_labeled, n_neighbors)
-        nearest = walk.heaviest(n_labeled, n_kept, walk.log_label_weights)
-        voting, voter_classes = min(n_neighbors, n_labeled), codes
-    return LabelWalk(nearest, voter_classes, voting, by_class, walk.n_iter, walk.converged)
+    reach: float = FIRST_REACH,
+    kept: Kept | None = None,
+) -> list[NDArray[np.float64]]:
+    """Return log f of rows while their labels are hidden, group by group.
+
+    Parameters
+    ----------
+    recipe : TorchRecipe
+        Of the graph.
+    codes, groups, n_classes, alpha, tol, max_iter, reach
+        As in `hidden_densities`.
+    kept : Kept, optional
+        Of the walk from all labels.
+
+    Returns
+    -------
+    list of ndarray of shape (n_hidden, n_classes)
+        For each group.
+    """
+
+    def solve(*some: NDArray[np.intp]) -> list[NDArray[np.float64]]:
+        visible = np.tile(codes, (len(some), 1))
+        for row, hidden in zip(visible, some):
+            row[hidden] = -1
+        graph = recipe.constrained(*visible, n_classes=n_classes)
+        rows = np.concatenate([hidden + i * len(codes) for i, hidden in enumerate(some)])
+        walk = _Walk(graph, alpha, hidden_tolerance(tol), max_iter, kept, len(some))
+        logs, _ = walk.log_densities(n_classes, reach, rows=rows)
+        return np.split(logs, np.cumsum([len(hidden) for hidden in some])[:-1])
+
+    kept = kept or Kept()
+    if kept.levels is None:
+        _Walk(recipe.constrained(codes), alpha, tol, max_iter, kept)
+    if len(groups) * len(codes) * n_classes <= _AS_ONE:
+        try:
+            return solve(*groups)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+        logger.info("out of memory: hiding one group of labels after the other")
+        release(recipe.near.device)
+    found = (solve(group)[0] for group in groups)
+    return list(countdown(found, len(groups), "groups of hidden labels"))
 
 
 class _Walk:
-    """Columns of the walk, block by block, and the count of what they took."""
+    """Columns of a walk, block by block, and the count of what they took."""
 
     def __init__(
         self,
-        graph: NormalizedTorchGraph,
-        labeled: NDArray[np.intp],
-        codes: NDArray[np.intp],
+        graph: TorchGraph,
         alpha: float,
         tol: float,
         max_iter: int,
+        kept: Kept | None = None,
+        copies: int = 1,
     ) -> None:
-        self.graph, self.labeled, self.codes = graph, labeled, codes
+        self.graph, self.must_link = NormalizedTorchGraph(graph), graph.must_link
+        self.kept = kept or Kept()
+        if self.kept.levels is None:
+            is_long = alpha >= LONG_WALK and graph.n_samples > ways._MANY_ROWS
+            self.kept.levels = self.graph.find_levels() if is_long else ()
+        self.graph.levels, self.graph.copies = self.kept.levels, copies
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
-        self.half = 0.5 * graph.log_degrees
-        self.source_half = self.half[torch.as_tensor(labeled, device=graph.device)].cpu().numpy()
-        self.reference: torch.Tensor | None = None
+        self.half = 0.5 * self.graph.log_degrees
         self.n_iter, self.converged = 0, True
 
-    def heaviest(
+    def log_densities(
         self,
-        n_voters: int,
-        n_kept: int,
-        log_weights: Callable[[NDArray[np.intp]], TorchSolution],
-        columns_each: int = 1,
-    ) -> NearestLabeled:
-        """Return the heaviest voters of every row."""
-        width = max(1, block_width(self.graph.n_samples, self.graph.device) // columns_each)
-        chosen: _Heaviest | None = None
-        for block, found in countdown(
-            self._blocks(n_voters, width, log_weights), -(-n_voters // width), "blocks of labels"
-        ):
-            self.n_iter += found.n_iter
-            self.converged &= found.converged
-            if chosen is None:
-                chosen = _Heaviest(found.log_values, n_kept)
-            else:
-                chosen.add(found.log_values, int(block[0]))
-            del found
-        assert chosen is not None
-        return chosen.relative()
+        n_classes: int,
+        reach: float,
+        *,
+        rows: NDArray[np.intp] | None = None,
+        start: NDArray[np.float64] | None = None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f of all rows or some, and log s of every label."""
+        labeled = np.flatnonzero(self.must_link >= 0)
+        number = self.must_link[labeled]  # graphs solved as one have classes of their own
+        at = self._sent(labeled)
+        log_sums = self._log_sums(at)
+        log_counts = self._sent(np.log(np.bincount(number)[number]))
+        columns = TorchColumns(
+            at,
+            self._sent(number % n_classes),
+            -self.half[at] - log_sums - log_counts,
+            self.half.new_zeros((1, n_classes)),
+            reach,
+        )
+        asked: Any = slice(None) if rows is None else self._sent(rows)
+        wanted = None if rows is None else self._mask(asked)
+        guess = None if start is None else self._sent(start) + self.half[:, None]
+        out = np.empty((len(self.half) if rows is None else len(rows), n_classes))
+        tol = (1.0 - _SHARE_FOR_SUMS) * self.tol
+        for block, found in self._blocks(columns, tol, wanted, guess):
+            out[:, block] = to_numpy(found[asked] - self.half[asked, None])
+        return out, np.array(to_numpy(log_sums))
+
+    def _log_sums(self, labeled: torch.Tensor) -> torch.Tensor:
+        """Return log s of every label: D⁻¹·1, and the walk from where the first step leads."""
+        inflow = self.graph.log_first_step() + math.log(self.alpha)
+        sources = torch.nonzero(torch.isfinite(inflow)).squeeze(1)
+        columns = TorchColumns(
+            sources, torch.zeros_like(sources), inflow[sources], inflow.new_zeros((1, 1))
+        )
+        tol = _SHARE_FOR_SUMS * self.tol
+        before = self.kept.log_sums
+        start = None if before is None else (before.repeat(self.graph.copies) + self.half)[:, None]
+        found = self._solved(columns, tol, wanted=self._mask(labeled), start=start)[:, 0]
+        found -= self.half
+        if before is None and self.graph.copies == 1:
+            self.kept.log_sums = found
+        return torch.logaddexp(-2.0 * self.half[labeled], found[labeled])
+
+    def log_label_weights(self, labeled: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log w̄ between all rows and labelled ones."""
+        at = self._sent(labeled)
+        half = self.half[at]
+        columns = TorchColumns(
+            at,
+            torch.arange(len(at), device=at.device),
+            torch.zeros_like(half),
+            torch.stack([half, -half]),  # P_TRW,ij and P_TRW,ji, up to a factor of the row
+        )
+        out = np.empty((len(self.half), len(labeled)))
+        blocks = self._blocks(columns, self.tol)
+        expected = -(-len(labeled) // block_width(len(self.half), self.half.device))
+        for block, found in countdown(blocks, expected, "blocks of labels"):
+            difference = self.half[:, None] - half[block]
+            cosh = torch.logaddexp(difference, -difference).sub_(math.log(2.0))
+            out[:, block] = to_numpy(found + cosh)
+        return out
 
     def _blocks(
-        self, n_voters: int, width: int, log_weights: Callable[[NDArray[np.intp]], TorchSolution]
-    ) -> Iterator[tuple[NDArray[np.intp], TorchSolution]]:
-        """Yield blocks of voters and their weights; narrower ones once memory runs out."""
-        left = np.arange(n_voters)
-        while left.size:
-            width = -(-left.size // -(-left.size // width))  # as many blocks, all alike
-            block = left[:width]
+        self,
+        columns: TorchColumns,
+        tol: float,
+        wanted: torch.Tensor | None = None,
+        start: torch.Tensor | None = None,
+    ) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Yield blocks of columns and log x of theirs; narrower ones once memory runs out."""
+        first, end, reference = 0, columns.n_columns, None
+        width = block_width(len(self.half), self.half.device)
+        while first < end:
+            width = -(-(end - first) // -(-(end - first) // width))  # as many blocks, all alike
+            block = slice(first, first + width)
             try:
-                if width < n_voters and self.reference is None:
-                    self._find_scales(n_voters)
-                found = log_weights(block)
+                if width < end and reference is None:
+                    reference = self._scales(columns, wanted)
+                guess = None if start is None else start[:, block]
+                found = self._solved(
+                    columns.block(block), tol, reference=reference, wanted=wanted, start=guess
+                )
             except RuntimeError as error:
                 if not is_out_of_memory(error) or width == 1:
                     raise
                 width = -(-width // 2)
-                logger.info("out of memory: going on with %d label columns at a time", width)
+                logger.info("out of memory: going on with %d columns at a time", width)
             else:
-                left = left[width:]
                 yield block, found
+                del found
+                first += width
                 continue
-            release(self.graph.device)  # outside the handler, which would keep the block alive
+            release(self.half.device)  # outside the handler, which would keep the block alive
 
-    def _find_scales(self, n_voters: int) -> None:
-        """Learn how large the largest entry of every row is at least: no less than the mean."""
-        total = self._class_columns(np.zeros(1, dtype=np.intp), np.zeros_like(self.codes), _ROUGH)
-        self.n_iter += total.n_iter
-        self.converged &= total.converged
-        mean = total.log_values.T - math.log(n_voters) + math.log1p(-_ROUGH)
-        self.reference = mean.contiguous()
+    def _scales(self, columns: TorchColumns, wanted: torch.Tensor | None) -> torch.Tensor:
+        """Return how large the largest entry of every row is at least, as each view sees it.
 
-    def log_label_weights(self, block: NDArray[np.intp]) -> TorchSolution:
-        """Return log w̄ between every sample and some labelled ones."""
-        half = self.source_half[block]
-        columns = Columns(
-            rows=self.labeled[block],
-            cols=np.arange(len(block)),
-            log_values=np.zeros(len(block)),
-            views=np.stack([half, -half]),  # P_TRW,ij and P_TRW,ji, up to a factor of the row
+        That is no less than the mean; a row is a source of one column only.
+        """
+        n_views = len(columns.views)
+        number = torch.arange(n_views, device=columns.rows.device)
+        total = TorchColumns(
+            columns.rows.repeat(n_views),
+            number.repeat_interleave(len(columns.rows)),
+            (columns.log_values + columns.views[:, columns.cols]).reshape(-1),
+            torch.where(number[:, None] == number, 0.0, -torch.inf).double(),
         )
-        # The sums over all labels of x_ij √d_j and of x_ij / √d_j come in the other order.
-        reference = None if self.reference is None else self.reference.flip(0)
-        found = self._solved(columns, self.tol, reference)
-        difference = self.half[:, None] - torch.as_tensor(half, device=self.graph.device)
-        cosh = torch.logaddexp(difference, -difference).sub_(math.log(2.0))
-        found.log_values.add_(cosh)
-        return found
-
-    def log_class_weights(self, block: NDArray[np.intp]) -> TorchSolution:
-        """Return log Σ_{j of class c} w̄_ij for every sample and some classes."""
-        both = self._class_columns(block, self.codes, self.tol, self.reference)
-        half = self.half[:, None]
-        back = both.log_values[:, : len(block)] + half
-        there = both.log_values[:, len(block) :] - half
-        logs = torch.logaddexp(there, back).sub_(math.log(2.0))
-        return TorchSolution(logs, both.n_iter, both.converged)
-
-    def _class_columns(
-        self,
-        block: NDArray[np.intp],
-        codes: NDArray[np.intp],
-        tol: float,
-        reference: torch.Tensor | None = None,
-    ) -> TorchSolution:
-        """Return log A⁻¹D^-½Y and log A⁻¹D^½Y side by side, for some classes."""
-        among = np.flatnonzero(np.isin(codes, block))
-        column = np.searchsorted(block, codes[among])
-        half, size = self.source_half[among], len(block)
-        columns = Columns(
-            rows=np.concatenate([self.labeled[among]] * 2),
-            cols=np.concatenate([column, column + size]),
-            log_values=np.concatenate([-half, half]),
-            views=np.where(np.arange(2 * size) // size == [[0], [1]], 0.0, -np.inf),
-        )
-        return self._solved(columns, tol, reference)
+        mean = self._solved(total, _ROUGH, wanted=wanted).T - math.log(columns.n_columns)
+        return (mean + math.log1p(-_ROUGH)).contiguous()
 
     def _solved(
-        self, columns: Columns, tol: float, reference: torch.Tensor | None
-    ) -> TorchSolution:
-        return solve_on_device(
-            self.graph,
-            columns,
-            alpha=self.alpha,
-            tol=tol,
-            max_iter=self.max_iter,
-            reference=reference,
+        self, columns: TorchColumns, tol: float, **more: torch.Tensor | None
+    ) -> torch.Tensor:
+        found = solve_on_device(
+            self.graph, columns, alpha=self.alpha, tol=tol, max_iter=self.max_iter, **more
         )
+        self.n_iter += found.n_iter
+        self.converged &= found.converged
+        return found.log_values
+
+    def _mask(self, rows: torch.Tensor) -> torch.Tensor:
+        mask = torch.zeros(len(self.half), dtype=torch.bool, device=rows.device)
+        mask[rows] = True
+        return mask
+
+    def _sent(self, values: NDArray[np.generic]) -> torch.Tensor:
+        return torch.as_tensor(values, device=self.half.device)
 
 
 def block_width(n_samples: int, device: torch.device) -> int:
-    """Return how many label columns are walked at a time.
+    """Return how many columns are walked at a time.
 
     Parameters
     ----------
@@ -263,59 +356,3 @@ def block_width(n_samples: int, device: torch.device) -> int:
     while width > 1 and width * n_samples * _BYTES_PER_ENTRY > room:
         width = -(-width // 2)
     return width
-
-
-class _Heaviest:
-    """A running selection of the heaviest voters of every row, heaviest first.
-
-    Equal weights stay in the order of positions: sorting is stable, and blocks come in order.
-    """
-
-    def __init__(self, values: torch.Tensor, n_kept: int) -> None:
-        self.n_kept = n_kept
-        self.values, self.voters = _top(values, None, 0, n_kept)
-
-    def add(self, values: torch.Tensor, first: int) -> None:
-        """Take another block into account, whose first column is the voter `first`."""
-        width = min(self.n_kept, self.values.shape[1] + values.shape[1])
-        if width == self.values.shape[1]:
-            for rows in _row_slices(len(values), width + values.shape[1]):
-                kept = self.values[rows], self.voters[rows]
-                self.values[rows], self.voters[rows] = _top(values[rows], kept, first, width)
-            return
-        pieces = [
-            _top(values[rows], (self.values[rows], self.voters[rows]), first, width)
-            for rows in _row_slices(len(values), width + values.shape[1])
-        ]
-        self.values, self.voters = (torch.cat(both) for both in zip(*pieces))
-
-    def relative(self) -> NearestLabeled:
-        """Return the selection, the scale of each row taken out."""
-        scale = self.values[:, 0].clone()
-        self.values -= torch.where(torch.isneginf(scale), 0.0, scale)[:, None]
-        self.values.exp_()
-        return NearestLabeled(to_numpy(self.values), to_numpy(self.voters), to_numpy(scale))
-
-
-def _top(
-    values: torch.Tensor,
-    kept: tuple[torch.Tensor, torch.Tensor] | None,
-    first: int,
-    width: int,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the largest values of each row, kept ones and new ones, and whose they are."""
-    numbers = torch.arange(first, first + values.shape[1], dtype=torch.int32, device=values.device)
-    voters = numbers.expand_as(values)
-    if kept is not None:
-        values, voters = torch.cat([kept[0], values], 1), torch.cat([kept[1], voters], 1)
-    out = []
-    for rows in _row_slices(len(values), values.shape[1]):
-        largest, order = torch.sort(values[rows], dim=1, descending=True, stable=True)
-        out.append((largest[:, :width], torch.gather(voters[rows], 1, order[:, :width])))
-    best, whose = (torch.cat(both) for both in zip(*out))
-    return best.contiguous(), whose
-
-
-def _row_slices(n: int, width: int) -> list[slice]:
-    step = max(1, _SORTED_AT_ONCE // width)
-    return [slice(start, start + step) for start in range(0, n, step)]
