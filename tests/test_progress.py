@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import manifoldknn.progress as progress
-from manifoldknn import ManifoldKNNClassifier
+from manifoldknn import ManifoldKNNClassifier, walk
 from manifoldknn.engines import open_index
 from manifoldknn.progress import countdown, spoken, timed_stages
 from manifoldknn.threads import in_threads
@@ -36,6 +36,13 @@ def test_stages_are_told(capfd):
     assert "residual" not in err
 
 
+@pytest.fixture
+def iterated(monkeypatch):
+    """Let graphs be iterated that would be factorised."""
+    monkeypatch.setattr(walk, "factorization_pays", lambda *_, **__: False)
+
+
+@pytest.mark.usefixtures("iterated")
 def test_every_step_of_the_walk_on_request(capfd):
     ManifoldKNNClassifier(verbose=2).fit(*blobs())
     pattern = (
@@ -145,6 +152,7 @@ def test_a_long_search_says_how_far_it_is(monkeypatch, caplog, metric, neighbors
     assert all(re.search(r"about \d+ s left$", m) for m in told)
 
 
+@pytest.mark.usefixtures("iterated")
 def test_one_long_walk_tells_iterations_and_residual(monkeypatch, caplog):
     """All labels fit into one block, which no countdown can count."""
     rng = np.random.default_rng(0)

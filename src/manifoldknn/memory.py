@@ -78,7 +78,7 @@ def estimate_memory(
     --------
     >>> from manifoldknn import estimate_memory
     >>> round(estimate_memory(70_000, 784, 100, n_jobs=2) / 1e9, 1)
-    1.5
+    1.1
     >>> round(estimate_memory(70_000, 784, 100, graph="full") / 1e9)
     236
     """

@@ -129,7 +129,7 @@ def walk_by_label(
     ready = prepared_graph(normalized, labeled, alpha, way)
     blocks = [np.arange(len(labeled))]  # one factorisation serves all columns of a dense graph
     width = block_width(graph.n_samples)
-    if way.name == "iterate" and len(labeled) > width:
+    if way.name != "dense" and len(labeled) > width:
         # An even number of blocks, so that two threads end together.
         blocks = np.array_split(np.arange(len(labeled)), 2 * -(-len(labeled) // (2 * width)))
     reference, n_iter, converged = None, 0, True
@@ -144,7 +144,7 @@ def walk_by_label(
         logs[:, block] = found.log_values
         return found.n_iter, found.converged
 
-    results = in_threads(solve, blocks, n_jobs)
+    results = in_threads(solve, blocks, n_jobs if way.name == "iterate" else 1)
     for iterations, success in countdown(results, len(blocks), "blocks of labels"):
         n_iter, converged = n_iter + iterations, converged and success
     return Walked(Similarities.from_logarithms(logs), None, n_iter, converged, way)
