@@ -116,3 +116,11 @@ def test_no_edges_no_groups(weights):
     assert paired(weights).tolist() == list(range(weights.shape[0]))
     with mock.patch.object(module, "_COARSEST", 0):
         assert aggregates(weights) == ()
+
+
+def test_thousands_of_islands_have_no_levels():
+    """Their groups would have to be inverted as one dense matrix."""
+    pairs = np.arange(0, 10_000, 2)
+    ends = np.concatenate([pairs, pairs + 1]), np.concatenate([pairs + 1, pairs])
+    graph = sparse.csr_array((np.zeros(10_000), ends), shape=(10_000, 10_000))
+    assert aggregates(graph) == ()

@@ -20,7 +20,8 @@ from scipy import linalg, sparse
 
 _PASSES = 2  # of pairing make one level
 _SWEEPS = 3  # over rows that are not paired yet
-_COARSEST = 1000  # groups that are solved exactly
+_COARSEST = 1000  # groups that are solved exactly,
+_TOO_MANY = 4  # and up to so many times more, since that takes a dense inverse
 _SLOWEST = 0.8  # share of groups that are left after a level, at most
 _MOST_LEVELS = 12
 
@@ -39,7 +40,7 @@ def aggregates(log_weights: Any) -> Levels:
     -------
     tuple of ndarray
         The group of every row, then the group of every group, and so on until about a
-        thousand are left. Labels have no part in it.
+        thousand are left; nothing where that many islands remain. Labels have no part in it.
 
     Notes
     -----
@@ -67,7 +68,10 @@ def aggregates(log_weights: Any) -> Levels:
         if weights.shape[0] > _SLOWEST * len(group):
             break
         levels.append(group)
-    return tuple(levels)
+    n_left = int(levels[-1].max()) + 1 if levels else log_weights.shape[0]
+    return (
+        tuple(levels) if n_left <= _TOO_MANY * _COARSEST else ()
+    )  # many islands: no level holds them
 
 
 def paired(weights: Any) -> NDArray[np.intp]:

@@ -18,57 +18,23 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Rows taken in since the last walk, and what grew with them.
+    """Rows taken in since the last walk, and what grew with them."""
 
-    Attributes
-    ----------
-    n_walked : int
-        Rows that the walk went over.
-    logs, log_scale : GrowingArray
-        `Similarities` of all rows.
-    shares : GrowingArray
-        Votes of all rows.
-    seen : GrowingArray
-        For every arrival, how many rows the model had when its chunk came.
-    indices, z : GrowingArray
-        The rows that an arrival is combined of, and its convex weights.
-    residuals, spacings, gaps : GrowingArray
-        What the combination leaves of it, and the distance to its nearest row, and to the
-        nearest that is not equal.
-    off_manifold : GrowingArray
-        Whether that was too much: 1 or 0, or `UNKNOWN` if nobody has asked yet.
-    """
-
-    n_walked: int
-    logs: GrowingArray
+    n_walked: int  # rows that the walk went over
+    logs: GrowingArray  # like the next, of the `Similarities` of all rows
     log_scale: GrowingArray
-    shares: GrowingArray
-    seen: GrowingArray
-    indices: GrowingArray
-    z: GrowingArray
-    residuals: GrowingArray
-    spacings: GrowingArray
-    gaps: GrowingArray
-    off_manifold: GrowingArray
+    shares: GrowingArray  # votes of all rows
+    seen: GrowingArray  # for every arrival, how many rows the model had when its chunk came
+    indices: GrowingArray  # the rows that an arrival is combined of
+    z: GrowingArray  # its convex weights
+    residuals: GrowingArray  # what the combination leaves of it
+    spacings: GrowingArray  # the distance to its nearest row
+    gaps: GrowingArray  # the same to the nearest that is not equal
+    off_manifold: GrowingArray  # whether that was too much: 1, 0, or `UNKNOWN` if nobody asked yet
 
     @classmethod
     def none(cls, known: Similarities, shares: NDArray[np.float64], width: int) -> Arrivals:
-        """Return the state right after a walk.
-
-        Parameters
-        ----------
-        known : Similarities
-            Of all rows.
-        shares : ndarray
-            Their votes.
-        width : int
-            How many rows an arrival is combined of at most.
-
-        Returns
-        -------
-        Arrivals
-            None so far.
-        """
+        """Return the state right after a walk; `width` rows at most will make up an arrival."""
         table: list[NDArray[Any]] = [known.logs, known.log_scale, shares]
         nobody: list[NDArray[Any]] = [
             np.empty(0, dtype=np.intp),
@@ -88,24 +54,7 @@ class Arrivals:
         shares: NDArray[np.float64],
         off_manifold: NDArray[np.int8],
     ) -> Arrivals:
-        """Return the state with more rows.
-
-        Parameters
-        ----------
-        made : Reconstruction
-            How they are combined of earlier rows.
-        known : Similarities
-            Theirs.
-        shares : ndarray
-            Their votes.
-        off_manifold : ndarray of int8
-            Whether they are far from everything: 1, 0 or `UNKNOWN`.
-
-        Returns
-        -------
-        Arrivals
-            This state stays as it is.
-        """
+        """Return the state with more rows, combined of earlier ones; this state stays as it is."""
         seen = np.full(len(shares), len(self.shares.values), dtype=np.intp)
         missing = self.z.values.shape[1] - made.z.shape[1]  # while there are very few rows
         pad = ((0, 0), (0, missing))
@@ -141,18 +90,7 @@ class Arrivals:
         return [slice(a - self.n_walked, b - self.n_walked) for a, b in zip(starts, ends)]
 
     def replayed(self, walked: Similarities) -> Similarities:
-        """Let the arrivals come again, chunk by chunk, on other numbers of the rows walked.
-
-        Parameters
-        ----------
-        walked : Similarities
-            Of the rows that the walk went over.
-
-        Returns
-        -------
-        Similarities
-            Of all rows.
-        """
+        """Let the arrivals come again, chunk by chunk, on other numbers of the rows walked."""
         logs, log_scale = GrowingArray(walked.logs), GrowingArray(walked.log_scale)
         for part in self.chunks():
             known = Similarities(logs.values, log_scale.values)
@@ -165,15 +103,7 @@ class Arrivals:
     ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Return combinations of any rows as combinations of rows that the walk went over.
 
-        Parameters
-        ----------
-        z, indices : ndarray of shape (n_rows, n_neighbors)
-            Convex weights, and rows of the model.
-
-        Returns
-        -------
-        z, indices : ndarray of shape (n_rows, n_more)
-            The same rows; weights of 0 fill up those that need fewer.
+        Weights of 0 fill up rows that need fewer.
         """
         late = sparse.csr_array((0, self.n_walked))
         for part in self.chunks():

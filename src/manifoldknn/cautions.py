@@ -21,20 +21,7 @@ _UNEQUAL = 5  # times as many labels as another class has
 
 
 def usable_graph_neighbors(graph_neighbors: int, n_samples: int) -> int:
-    """Return the number of neighbours that so few samples can have, warning if it is less.
-
-    Parameters
-    ----------
-    graph_neighbors : int
-        What was asked for.
-    n_samples : int
-        Number of rows.
-
-    Returns
-    -------
-    int
-        At most ``n_samples - 1``.
-    """
+    """Return the number of neighbours that so few samples can have, warning if it is less."""
     if graph_neighbors < n_samples:
         return graph_neighbors
     warn_caller(
@@ -48,13 +35,7 @@ def usable_graph_neighbors(graph_neighbors: int, n_samples: int) -> int:
 def warn_about_labels(labels: EncodedLabels, *, everything: bool) -> None:
     """Warn of labels that leave little to decide.
 
-    Parameters
-    ----------
-    labels : EncodedLabels
-        The labels.
-    everything : bool
-        Whether labels for all rows are worth a warning: not in a stream, where
-        unlabelled rows may follow.
+    Labels for all rows are not worth a warning in a stream, where unlabelled rows may follow.
     """
     if len(labels.classes) == 1:
         warn_caller(
@@ -74,15 +55,7 @@ def warn_about_labels(labels: EncodedLabels, *, everything: bool) -> None:
 def label_advice(classifier: ManifoldKNNClassifier) -> list[str]:
     """Return what the numbers of labels per class mean, where that is not plain.
 
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-
-    Returns
-    -------
-    list of str
-        For classes with one label, and where one has over five times the labels of another.
+    That is for classes with one label, and where one has over five times the labels of another.
     """
     counts = np.bincount(classifier._labels.codes[classifier.labeled_indices_])
     names, out = classifier.classes_, []
@@ -113,18 +86,7 @@ def label_advice(classifier: ManifoldKNNClassifier) -> list[str]:
 
 
 def confidence_words(classifier: ManifoldKNNClassifier) -> str:
-    """Return what a confidence is, and how far its size can be trusted.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-
-    Returns
-    -------
-    str
-        Without a capital and a stop.
-    """
+    """Return what a confidence is, and how far its size can be trusted."""
     if classifier.sharpness_ is None:
         return "the share of the vote, which is no probability"
     if classifier.calibrated_:

@@ -42,15 +42,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Of the command line, without the name of the program.
-
-    Returns
-    -------
-    int
-        0 done, 1 something unforeseen, 2 input or options to correct, 130 interrupted.
+    0 done, 1 something unforeseen, 2 input or options to correct, 130 interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):  # closed, or somebody's own

@@ -10,25 +10,8 @@ from scipy import sparse
 
 
 def kept_entries(matrix: Any, chosen: NDArray[np.bool_]) -> Any:
-    """Return a CSR matrix with some of its entries.
+    """Return a CSR matrix with some of its entries, `chosen` in the order of ``matrix.data``.
 
-    Parameters
-    ----------
-    matrix : csr_array
-        The matrix.
-    chosen : ndarray of bool
-        One per entry, in the order of ``matrix.data``.
-
-    Returns
-    -------
-    csr_array
-        The same shape, fewer entries.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from manifoldknn.csr import kept_entries
     >>> matrix = sparse.csr_array([[1, 2], [0, 3]])
     >>> kept_entries(matrix, matrix.data > 1).toarray()
     array([[0, 2],
@@ -44,24 +27,8 @@ def kept_entries(matrix: Any, chosen: NDArray[np.bool_]) -> Any:
 
 
 def row_maxima(matrix: Any, empty: float) -> NDArray[Any]:
-    """Return the largest entry of every row.
+    """Return the largest stored entry of every row, `empty` for a row without entries.
 
-    Parameters
-    ----------
-    matrix : csr_array
-        The matrix; entries that it does not store do not count.
-    empty : float
-        What stands for a row without entries.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Of the matrix's dtype.
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> from manifoldknn.csr import row_maxima
     >>> row_maxima(sparse.csr_array([[-1.0, -2.0], [0.0, 0.0]]), 7.0)
     array([-1.,  7.])
     """
@@ -73,27 +40,11 @@ def row_maxima(matrix: Any, empty: float) -> NDArray[Any]:
 
 
 def assembled(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
-    """Return a CSR matrix made of arrays as they are, without looking at them.
+    """Return a CSR matrix that shares these arrays, without looking at them.
 
     scipy's own constructor copies arrays that are small parts of others, and takes longer than
-    a small product.
+    a small product. `indices` and `indptr` must be of the same type.
 
-    Parameters
-    ----------
-    data, indices, indptr : ndarray
-        What a CSR matrix consists of, the latter two of the same type.
-    shape : tuple of int
-        Its shape.
-
-    Returns
-    -------
-    csr_array
-        The matrix; it shares the arrays.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.csr import assembled
     >>> assembled(np.ones(2), np.array([1, 0]), np.array([0, 1, 2]), (2, 2)).toarray()
     array([[0., 1.],
            [1., 0.]])
@@ -106,22 +57,6 @@ def assembled(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> A
 def row_range(matrix: Any, rows: slice) -> Any:
     """Return consecutive rows of a CSR matrix, as a matrix that shares its entries.
 
-    Parameters
-    ----------
-    matrix : csr_array
-        The matrix.
-    rows : slice
-        With start and stop.
-
-    Returns
-    -------
-    csr_array
-        The rows.
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> from manifoldknn.csr import row_range
     >>> row_range(sparse.csr_array([[1, 2], [0, 3], [4, 0]]), slice(1, 3)).toarray()
     array([[0, 3],
            [4, 0]])

@@ -42,33 +42,13 @@ def deciding_labels(
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return the labels with the largest shares in what is said of some rows.
 
-    Parameters
-    ----------
-    graph : ConstrainedGraph
-        The graph.
-    z, indices : ndarray of shape (n_rows, n_neighbors)
-        The rows, as convex combinations of rows of the graph.
-    labeled : ndarray of int
-        Labelled rows.
-    log_divisors : ndarray of shape (n_labeled,)
-        log (s_j n_c).
-    log_largest : ndarray of shape (n_samples,)
-        Logarithm of what some label says of a row of the graph, at least.
-    alpha, tol, max_iter, n_jobs
-        As in `class_densities`.
-    n_kept : int
-        How many per row.
+    The rows are convex combinations `z` of the rows `indices` of the graph. Of every label,
+    `log_divisors` is log (s_j n_c); of every row of the graph, `log_largest` is the logarithm of
+    what some label says of it, at least.
 
-    Returns
-    -------
-    shares : ndarray of shape (n_rows, n_kept)
-        Of all labels together, largest first; zeros where no label reaches the row.
-    labels : ndarray of shape (n_rows, n_kept)
-        Positions in `labeled`.
-
-    Notes
-    -----
-    A walk per row or per label, whichever is less; memory O(n_rows·n_kept) and a block.
+    `n_kept` of each per row come back: shares of all labels together, largest first, zeros where no
+    label reaches the row; and positions in `labeled`. A walk per row or per label, whichever is
+    less; memory O(n_rows·n_kept) and a block.
     """
     there, place = np.unique(indices, return_inverse=True)
     place = place.reshape(indices.shape)

@@ -29,42 +29,17 @@ _LAST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Round:
-    """Rows taken out together.
-
-    Attributes
-    ----------
-    rows : ndarray of int
-        F.
-    log_terms : csr_array of shape (n_rows, n_samples)
-        Logarithms of A_FF⁻¹(-A_FC), by row number of the whole graph.
-    """
+    """Rows F taken out together, and log A_FF⁻¹(-A_FC) by row number of the whole graph."""
 
     rows: NDArray[np.intp]
     log_terms: Any
 
 
 class Elimination:
-    """Rounds of elimination, as many as one asks for.
+    """Rounds of elimination, as many as one asks for, which leave the rows `stays` alone.
 
-    Parameters
-    ----------
-    log_s : csr_array
-        log S.
-    stays : ndarray of bool
-        Rows that must not be taken out.
-    alpha : float
-        Share of strength kept per step.
-
-    Attributes
-    ----------
-    weights, diagonal : csr_array, ndarray
-        -A off its diagonal, and its diagonal, for the rows that are left.
-    weak : csr_array
-        log αS for entries below exp(WEAK), which are in no other attribute; their rows stay.
-    rows : ndarray of int
-        Rows that are left, ascending.
-    rounds : list of Round
-        What was taken out, in order.
+    `weights` and `diagonal` are -A off its diagonal, and its diagonal, for the ascending `rows`
+    that are left. Entries of log αS below `WEAK` are in `weak` and nowhere else; their rows stay.
     """
 
     def __init__(self, log_s: Any, stays: NDArray[np.bool_], alpha: float) -> None:

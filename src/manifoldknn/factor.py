@@ -21,23 +21,10 @@ from scipy.sparse.linalg import splu
 
 
 class FactorizedInverse:
-    """A⁻¹ = (I - αS)⁻¹ from one factorisation.
+    """A⁻¹ = (I - αS)⁻¹ from one factorisation of S without must-links.
 
-    Parameters
-    ----------
-    s : csr_array
-        S without must-links.
-    linked, group : ndarray of int
-        Rows with must-links and their class, numbered from 0.
-    scale : ndarray of float
-        D^-½ of those rows.
-    alpha : float
-        Share of strength kept per step.
-
-    Notes
-    -----
-    Each column costs two passes over the factor, typically 3 to 30 times as large
-    as the graph.
+    Rows `linked` have must-links with those of the same `group`; `scale` is their D^-½. Each column
+    costs two passes over the factor, typically 3 to 30 times as large as the graph.
     """
 
     def __init__(

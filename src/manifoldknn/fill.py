@@ -29,19 +29,7 @@ _ITERATIONS, _MOST_ITERATIONS = 40.0, 400.0  # times 1/√(1-α), with all level
 def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> bool:
     """Tell whether factorising a sparse graph takes less time than iterating.
 
-    Parameters
-    ----------
-    graph : NormalizedGraph
-        The graph.
-    n_columns : int
-        Number of columns wanted.
-    alpha : float
-        Share of strength kept per step.
-
-    Returns
-    -------
-    bool
-        Never True where the factor is expected to have over 64 entries per row and 8 million.
+    It never does where the factor is expected to have over 64 entries per row and 8 million.
     """
     if not graph.is_sparse:
         return False
@@ -62,26 +50,10 @@ def affordable_fill(n_samples: int) -> float:
 
 
 def predicted_fill(graph: NormalizedGraph, alpha: float, *, enough: float = np.inf) -> float:
-    """Return about how many entries the factor of A will have.
+    """Return about how many entries the factor of A will have below its diagonal.
 
-    Parameters
-    ----------
-    graph : NormalizedGraph
-        A sparse graph.
-    alpha : float
-        Share of strength kept per step.
-    enough : float, optional
-        Stop when it is more than this.
-
-    Returns
-    -------
-    float
-        Number of entries below the diagonal; infinity for graphs with more than 32
-        neighbours per row, which nobody should factorise.
-
-    Notes
-    -----
-    Costs four sparse products, O(edges · neighbours).
+    Infinity for graphs with more than 32 neighbours per row, which nobody should factorise. Stops
+    counting when it is more than `enough`. Costs four sparse products, O(edges · neighbours).
     """
     elimination = Elimination(graph.log_s, np.zeros(graph.n_samples, dtype=bool), alpha)
     rows, density = graph.n_samples, elimination.density

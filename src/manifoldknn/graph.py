@@ -45,15 +45,10 @@ _ROWS_AT_ONCE = 128  # of a dense graph
 class ConstrainedGraph:
     """The constrained graph as an operator.
 
-    Attributes
-    ----------
-    log_weights : csr_array or ndarray of shape (n_samples, n_samples)
-        Logarithms of the weights, symmetric, without diagonal. A sparse one
-        holds the third rule only; a dense one holds all rules, -inf for 0.
-    must_link : ndarray of shape (n_samples,)
-        Class number of labelled samples, -1 elsewhere: all samples with the same
-        number are linked with weight 1 without the l²/C edges being stored.
-        All -1 in a dense graph.
+    `log_weights` are logarithms, symmetric, without diagonal. Sparse, they hold the third rule
+    only, and all samples with the same number in `must_link`, -1 for none, are linked with weight 1
+    without the l²/C edges being stored. Dense, they hold all rules, -inf for 0, and `must_link` is
+    all -1.
     """
 
     log_weights: Any
@@ -141,17 +136,8 @@ def row_logsumexp(log_matrix: Any) -> NDArray[np.float64]:
 def automatic_sigma(neighbors: Neighbors) -> float:
     """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), d_i,q the q-th neighbour's distance.
 
-    Parameters
-    ----------
-    neighbors : Neighbors
-        Neighbours of every sample.
-
-    Returns
-    -------
-    float
-        The kernel width. Samples whose first seven neighbours are equally far
-        (duplicates, grids) say nothing about scale and are left out; if all are
-        like that, the median of the positive distances serves.
+    Samples whose first seven neighbours are equally far (duplicates, grids) say nothing about scale
+    and are left out; if all are like that, the median of the positive distances serves.
     """
     distances = neighbors.distances
     seventh = distances[:, min(SIGMA_NEIGHBOR, distances.shape[1]) - 1]
@@ -174,27 +160,10 @@ def sparse_constrained_graph(
     theta: float,
     links: HandLinks = NO_LINKS,
 ) -> ConstrainedGraph:
-    """Apply Table 1 to selected pairs.
+    """Apply Table 1 to selected pairs; must-links stay implicit.
 
-    Parameters
-    ----------
-    edges : tuple of ndarray
-        ``(low, high, length)`` of the pairs that carry the third rule.
-    codes : ndarray of shape (n_samples,)
-        Class numbers, -1 where unlabelled.
-    sigma : float
-        Kernel width.
-    tree : tuple of ndarray
-        ``(low, high, level)`` as returned by `tree_edges`.
-    theta : float
-        Strength of the tree.
-    links : HandLinks, optional
-        Pairs that the user linked or cut apart.
-
-    Returns
-    -------
-    ConstrainedGraph
-        With a CSR matrix and implicit must-links.
+    The pairs `edges` carry the third rule, and `tree`, as returned by `tree_edges`, has strength
+    `theta`. Class numbers `codes` are -1 where unlabelled.
     """
     n = len(codes)
     low, high, length = edges
@@ -236,19 +205,7 @@ def full_constrained_graph(
 ) -> ConstrainedGraph:
     """Apply Table 1 to every pair, as the paper does: O(n²) memory.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    codes, sigma, tree, theta, links
-        As in `sparse_constrained_graph`.
-    metric : str or callable
-        Distance between two rows.
-
-    Returns
-    -------
-    ConstrainedGraph
-        With a dense matrix that holds all rules.
+    The dense matrix holds all rules.
     """
     n = len(codes)
     log_weights = np.empty((n, n))
@@ -290,47 +247,20 @@ def log_strengthening(
 
 @dataclass(frozen=True)
 class GraphRecipe:
-    """Everything a constrained graph is made of, but for the labels.
+    """Everything a constrained graph is made of, but for the labels; as in `constrained_graph`."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples; looked at for ``graph="full"`` only.
-    nearest : ndarray of shape (n_samples, graph_neighbors)
-        Nearest neighbours of every sample, for the strengthened trees.
-    edges : tuple of ndarray
-        What `selected_edges` returns.
-    sigma : float
-        Kernel width.
-    graph, tree_depth, theta, metric
-        As in `constrained_graph`.
-    links : HandLinks
-        Pairs that the user linked or cut apart.
-    """
-
-    X: Any
-    nearest: NDArray[Any]
-    edges: Edges
+    X: Any  # looked at for graph="full" only
+    nearest: NDArray[Any]  # neighbours of every sample, for the strengthened trees
+    edges: Edges  # what `selected_edges` returns
     sigma: float
     graph: str
     tree_depth: int
     theta: float
     metric: Any
-    links: HandLinks = NO_LINKS
+    links: HandLinks = NO_LINKS  # pairs that the user linked or cut apart
 
     def constrained(self, codes: NDArray[np.intp]) -> ConstrainedGraph:
-        """Apply Table 1.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples,)
-            Class numbers, -1 where unlabelled.
-
-        Returns
-        -------
-        ConstrainedGraph
-            The graph the walk runs on.
-        """
+        """Apply Table 1 to class numbers, -1 where unlabelled."""
         tree = tree_edges(self.nearest, np.flatnonzero(codes >= 0), self.tree_depth)
         if self.graph == "full":
             return full_constrained_graph(
@@ -351,25 +281,10 @@ def selected_edges(
     metric: Any,
     n_jobs: int | None = None,
 ) -> Edges:
-    """Return the pairs that carry the third rule; labels have no part in it.
+    """Return the pairs that carry the third rule, sorted, ``low < high``, and their lengths.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples.
-    neighbors : Neighbors
-        At least ``candidate_count(...)`` neighbours of every sample.
-    graph, graph_neighbors, metric
-        As in `constrained_graph`; every pair of ``graph="full"`` carries the rule, none is named.
-    n_jobs : int, optional
-        Threads; all cores by default.
-
-    Returns
-    -------
-    low, high : ndarray of int
-        Edges, ``low < high``, sorted.
-    length : ndarray of float
-        Their lengths.
+    Labels have no part in it. `neighbors` holds at least ``candidate_count(...)`` of every sample.
+    Every pair of ``graph="full"`` carries the rule, none is named.
     """
     if graph == "full":
         nobody = np.empty(0, dtype=np.intp)

@@ -162,25 +162,10 @@ def inspect(classifier: ManifoldKNNClassifier, *, index: Any = None) -> GraphHea
 
 
 def hops_from_labels(W: Any, labeled: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return how many edges each row is away from the nearest labelled one.
+    """Return how many edges each row is away from the nearest labelled one, -1 where no path leads.
 
-    Parameters
-    ----------
-    W : csr_array of shape (n_samples, n_samples)
-        A symmetric graph; every stored entry is an edge.
-    labeled : ndarray of int
-        Labelled rows.
+    Every stored entry of the symmetric W is an edge.
 
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        0 for labelled rows, -1 where no path leads.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from manifoldknn.inspection import hops_from_labels
     >>> path = sparse.csr_array(np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1))
     >>> hops_from_labels(path, np.array([0]))
     array([0, 1, 2, 3])
@@ -271,18 +256,7 @@ def _duplicates(
 
 
 def row_keys(X: Any) -> list[bytes]:
-    """Return a key for each row, equal where rows are equal.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        The rows.
-
-    Returns
-    -------
-    list of bytes
-        Long rows are represented by a hash.
-    """
+    """Return a key for each row, equal where rows are equal; long rows are hashed."""
     if sparse.issparse(X):
         X = X.copy()
         X.sum_duplicates()

@@ -140,15 +140,7 @@ def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -
 def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     """Return what the other labelled rows say of each, on the graph without links of labels.
 
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-
-    Returns
-    -------
-    ndarray of shape (n_labeled, n_classes)
-        Probabilities of classes; zeros where no other labelled row is reached.
+    Probabilities of classes; zeros where no other labelled row is reached.
     """
     rows, alpha = classifier.labeled_indices_, classifier.alpha_
     codes, n_classes = classifier._labels.codes[rows], len(classifier.classes_)

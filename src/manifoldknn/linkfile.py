@@ -15,22 +15,10 @@ __all__ = ["read_links"]
 
 
 def read_links(path: Path, ids: NDArray[Any], notes: list[str]) -> NDArray[np.intp]:
-    """Return the pairs of rows that a file names.
+    """Return the pairs of rows that a file names, as row numbers from 0.
 
-    Parameters
-    ----------
-    path : Path
-        A CSV file in UTF-8 with two cells on every line that is not blank. If no row has an id of
-        the first line, that is a header.
-    ids : ndarray of shape (n_rows,)
-        What the user calls the rows, all different.
-    notes : list of str
-        Gets what the user should know.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 2)
-        Row numbers from 0.
+    The file is CSV in UTF-8 with two cells on every line that is not blank. If no row has an id of
+    the first line, that is a header, which `notes` tell. The `ids` of rows are all different.
     """
     rows = {str(name): row for row, name in enumerate(ids.tolist())}
     pairs: list[list[int]] = []

@@ -20,13 +20,7 @@ __all__ = ["NO_LINKS", "HandLinks", "check_links", "hand_links", "row_pairs"]
 
 @dataclass(frozen=True)
 class HandLinks:
-    """Pairs of row numbers, the smaller first, sorted, each once.
-
-    Attributes
-    ----------
-    must, cannot : ndarray of shape (n_pairs, 2)
-        Must-links and cannot-links.
-    """
+    """Must-links and cannot-links: pairs of row numbers, the smaller first, sorted, each once."""
 
     must: NDArray[np.intp]
     cannot: NDArray[np.intp]
@@ -56,31 +50,11 @@ NO_LINKS = HandLinks(np.empty((0, 2), dtype=np.intp), np.empty((0, 2), dtype=np.
 def hand_links(
     must: Any, cannot: Any, codes: NDArray[np.intp], classes: NDArray[Any] | None = None
 ) -> HandLinks:
-    """Return the user's links, checked.
+    """Return the user's links, each once, or raise ValueError.
 
-    Parameters
-    ----------
-    must, cannot : array-like of shape (n_pairs, 2) or None
-        Pairs of row numbers.
-    codes : ndarray of shape (n_samples,)
-        Class numbers, -1 where unlabelled.
-    classes : ndarray, optional
-        Names of the classes, for messages.
+    Wrong are a row that is not there, a row paired with itself, and contradictions. The names
+    `classes` are for messages.
 
-    Returns
-    -------
-    HandLinks
-        Each pair once.
-
-    Raises
-    ------
-    ValueError
-        For a row that is not there, a row paired with itself, and contradictions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.links import hand_links
     >>> hand_links([[2, 0], [0, 2]], None, np.array([-1, 0, -1])).must
     array([[0, 2]])
     """
@@ -92,22 +66,7 @@ def hand_links(
 
 
 def row_pairs(name: str, pairs: Any, n_samples: int) -> NDArray[np.intp]:
-    """Return pairs of row numbers, the smaller first, sorted, each once.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for messages.
-    pairs : array-like of shape (n_pairs, 2) or None
-        What the user passed.
-    n_samples : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 2)
-        Checked.
-    """
+    """Return pairs of row numbers, checked, the smaller first, sorted, each once."""
     if pairs is None:
         return NO_LINKS.must
     try:
@@ -138,17 +97,7 @@ def row_pairs(name: str, pairs: Any, n_samples: int) -> NDArray[np.intp]:
 def check_links(
     links: HandLinks, codes: NDArray[np.intp], classes: NDArray[Any] | None = None
 ) -> None:
-    """Raise ValueError if links contradict labels or each other, also through chains.
-
-    Parameters
-    ----------
-    links : HandLinks
-        The links.
-    codes : ndarray of shape (n_samples,)
-        Class numbers, -1 where unlabelled.
-    classes : ndarray, optional
-        Names of the classes, for messages.
-    """
+    """Raise ValueError if links contradict labels or each other, also through chains."""
     if not links:
         return
     n, n_classes = len(codes), int(codes.max(initial=-1)) + 1

@@ -137,12 +137,9 @@ def _walk_bytes(
 def available_memory() -> int | None:
     """Return how many bytes this process may still take, or None if nobody tells.
 
-    Returns
-    -------
-    int or None
-        What the environment variable ``MANIFOLDKNN_MEMORY_GB`` says, in gigabytes of
-        10⁹ bytes; otherwise the smaller of what the system has available and what the
-        process's control groups have left.
+    What the environment variable ``MANIFOLDKNN_MEMORY_GB`` says, in gigabytes of 10⁹ bytes;
+    otherwise the smaller of what the system has available and what the process's control groups
+    have left.
     """
     told = os.environ.get(OVERRIDE, "").strip()
     if told:
@@ -175,19 +172,8 @@ def _gigabytes(told: str) -> int:
 
 
 def check_memory(X: Any, n_labeled: int, **settings: Any) -> None:
-    """Raise MemoryError, with advice, if a fit will not fit.
+    """Raise MemoryError, with advice, if a fit will not fit; X is in memory already.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The samples, which are in memory already.
-    n_labeled : int
-        Number of labels.
-    **settings
-        Further arguments of `estimate_memory`.
-
-    Notes
-    -----
     Free is what `available_memory` says. Where it is wrong, the environment variable
     ``MANIFOLDKNN_MEMORY_GB`` sets the gigabytes that count as free.
     """

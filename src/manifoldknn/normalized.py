@@ -27,25 +27,9 @@ _CHUNK = 1 << 21
 class NormalizedGraph:
     """S = D^-½ W D^-½ with entries as logarithms, and its restrictions.
 
-    Parameters
-    ----------
-    graph : ConstrainedGraph
-        W.
-
-    Attributes
-    ----------
-    log_degrees : ndarray of shape (n_samples,)
-        Logarithms of D.
-    n_samples : int
-        Number of nodes.
-    is_sparse : bool
-        Whether W is.
-    factorize : bool
-        Whether restrictions of a sparse graph are solved by factorisation.
-    levels : tuple of ndarray
-        Rows that belong together, for long walks; may be empty.
-    n_jobs : int or None
-        Threads of products with all rows.
+    `factorize` says whether restrictions of a sparse graph are solved by factorisation; `levels`,
+    which may be empty, hold rows that belong together, for long walks; `n_jobs` threads share
+    products with all rows.
     """
 
     def __init__(self, graph: ConstrainedGraph) -> None:
@@ -82,21 +66,9 @@ class NormalizedGraph:
         return graph
 
     def parts(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
-        """Return connected parts of some rows.
+        """Return some ascending rows, those of a connected part together, and the part of each.
 
-        Parameters
-        ----------
-        rows : ndarray of int
-            Ascending row numbers.
-
-        Returns
-        -------
-        rows : ndarray of int
-            The same rows, those of one part together.
-        parts : ndarray of int
-            The number of the part of each, ascending.
-        n_cut : int
-            Edges passed over because their entry in S is below ``exp(LOG_CUT)``.
+        The last number counts edges passed over because their entry in S is below ``exp(LOG_CUT)``.
         """
         everything = len(rows) == len(self.log_degrees)
         if everything and self._whole_parts is not None:
@@ -198,16 +170,8 @@ def add_log_products(
 ) -> None:
     """Write log (M x) for a sparse M into the rows of `out` in which M has entries.
 
-    Parameters
-    ----------
-    rows, cols : ndarray of int
-        Places of the entries of M, rows ascending.
-    log_values : ndarray of float
-        Logarithms of the entries.
-    log_x : ndarray of shape (n_columns_of_m, any)
-        Logarithms of x.
-    out : ndarray of shape (n_rows_of_m, any)
-        Where to write; other rows are left as they are.
+    `rows`, ascending, and `cols` are the places of the entries of M; other rows are left as they
+    are.
     """
     for part in _row_chunks(rows, log_x.shape[1]):
         terms = log_values[part, None] + log_x[cols[part]]

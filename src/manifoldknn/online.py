@@ -41,49 +41,21 @@ _ODD_SHARE_OF_ARRIVALS = 10  # and more than a tenth of all that came
 
 @dataclass(frozen=True)
 class Geometry:
-    """Who is near whom: what does not depend on labels.
+    """Who is near whom: what does not depend on labels."""
 
-    Attributes
-    ----------
-    index : GrowingIndex
-        Search over all rows.
-    lists : Neighbors
-        Neighbours of every row.
-    edges : tuple of ndarray or None
-        Pairs that the third rule links, if known.
-    as_new : bool
-        Whether the lists are what a new search would find.
-    """
-
-    index: GrowingIndex
-    lists: Neighbors
-    edges: Edges | None
-    as_new: bool
+    index: GrowingIndex  # search over all rows
+    lists: Neighbors  # neighbours of every row
+    edges: Edges | None  # pairs that the third rule links, if known
+    as_new: bool  # whether the lists are what a new search would find
 
 
 def refresh_is_due(n_walked: int, n_arrived: int, n_odd: int) -> bool:
-    """Tell whether ``refresh="auto"`` walks again.
+    """Tell whether ``refresh="auto"`` walks again, `n_odd` arrivals having been off the manifold.
 
-    Parameters
-    ----------
-    n_walked : int
-        Rows that the last walk went over.
-    n_arrived : int
-        Rows taken in since.
-    n_odd : int
-        Those of them that were off the manifold when they came.
+    It does when the model has grown by a fifth, so that walks cost a constant share of time per row
+    however long the stream is; or when the stream has moved: more than a tenth of what came, at
+    least 10 rows and a hundredth of what was walked, was off the manifold.
 
-    Returns
-    -------
-    bool
-        True when the model has grown by a fifth, so that walks cost a constant share
-        of time per row however long the stream is; or when the stream has moved: more
-        than a tenth of what came, at least 10 rows and a hundredth of what was walked, was
-        off the manifold.
-
-    Examples
-    --------
-    >>> from manifoldknn.online import refresh_is_due
     >>> refresh_is_due(1000, 199, 0), refresh_is_due(1000, 200, 0)
     (False, True)
     >>> refresh_is_due(1000, 100, 10), refresh_is_due(1000, 99, 10)
@@ -397,6 +369,6 @@ def _check_announced(used: NDArray[Any], classes: Any, unlabeled: Any) -> None:
     missing = np.setdiff1d(used, announced)
     if missing.size:
         raise ValueError(
-            f"y holds {missing[0]!r}, which classes does not: name all classes there, or leave "
-            "classes out, since new ones are welcome."
+            f"y holds {missing.tolist()[0]!r}, which classes does not: name all classes there, or "
+            "leave classes out, since new ones are welcome."
         )

@@ -32,9 +32,6 @@ class _Parser(argparse.ArgumentParser):
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command ``manifoldknn``.
 
-    Examples
-    --------
-    >>> from manifoldknn.options import build_parser
     >>> options = build_parser().parse_args(["classify", "a.csv", "--label", "y", "--alpha", "0.9"])
     >>> options.command, options.alpha, options.graph_neighbors
     ('classify', 0.9, None)
@@ -65,21 +62,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def as_options(text: str) -> str:
-    """Return advice about parameters in Python as advice about options.
+    """Return advice about parameters in Python as advice about options, rows counted from 1.
 
-    Parameters
-    ----------
-    text : str
-        Such as a warning of the classifier.
-
-    Returns
-    -------
-    str
-        The same with options in place of parameters, and rows counted from 1.
-
-    Examples
-    --------
-    >>> from manifoldknn.options import as_options
     >>> as_options("raise graph_neighbors, or use graph='pruned'")
     'raise --graph-neighbors, or use --graph pruned'
     """

@@ -23,18 +23,7 @@ NEW_COLUMNS = ("predicted", "confidence", "margin", "off_manifold", "unreached")
 
 
 def table_target(options: argparse.Namespace) -> str:
-    """Return where the table goes, "-" for standard output.
-
-    Parameters
-    ----------
-    options : Namespace
-        With ``file`` and ``out``.
-
-    Returns
-    -------
-    str
-        ``--out``, or the input with "-labelled" before its suffix.
-    """
+    """Return where the table goes: ``--out``, or the input with "-labelled" before its suffix."""
     if options.out:
         return str(options.out)
     if is_stream(options.file):
@@ -51,14 +40,8 @@ def check_targets(
 ) -> None:
     """Say before the work begins that something cannot be written.
 
-    Parameters
-    ----------
-    options : Namespace
-        With ``file``, ``force`` and, if there are such, files of links.
-    targets : mapping of str to str or None
-        Files to write, by the option that names them.
-    model : str, optional
-        A model that is read, and so must not be written over.
+    `targets` are files to write, by the option that names them; `model` is one that is read, and so
+    must not be written over.
     """
     read = {
         "the input itself": options.file,
@@ -104,15 +87,7 @@ def _check_not_same(option: str, path: Path, taken: dict[str, str]) -> None:
 
 
 def check_format(target: str, options: argparse.Namespace) -> None:
-    """Refuse an output whose suffix promises another format than the input has.
-
-    Parameters
-    ----------
-    target : str
-        Where the table goes.
-    options : Namespace
-        With ``file`` and ``format``.
-    """
+    """Refuse an output whose suffix promises another format than the input has."""
     source = input_format(options)
     wanted = None if target == "-" else format_of(target)
     source = {"npy": "npz"}.get(str(source), source)
@@ -124,20 +99,7 @@ def check_format(target: str, options: argparse.Namespace) -> None:
 
 
 def new_names(table: Table, prefix: str) -> list[str]:
-    """Return the names of the columns to add, or say that one is taken.
-
-    Parameters
-    ----------
-    table : Table
-        The input.
-    prefix : str
-        What to put before the names.
-
-    Returns
-    -------
-    list of str
-        Five names.
-    """
+    """Return the five names of the columns to add, or say that one is taken."""
     names = [prefix + name for name in NEW_COLUMNS]
     taken = [name for name in names if name in table.taken_names]
     if taken:
@@ -151,19 +113,7 @@ def new_names(table: Table, prefix: str) -> list[str]:
 def write_table(
     table: Table, target: str, added: dict[str, NDArray[Any]], options: argparse.Namespace
 ) -> None:
-    """Write the table with its new columns, whole or not at all.
-
-    Parameters
-    ----------
-    table : Table
-        The input.
-    target : str
-        A file, or "-" for standard output.
-    added : dict of str to ndarray
-        The new columns.
-    options : Namespace
-        With ``force``.
-    """
+    """Write the table with its new columns, whole or not at all; "-" is standard output."""
     if target == "-":
         buffer = io.BytesIO()
         table.write(buffer, added)
@@ -178,25 +128,10 @@ def answers(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the share of the answer, and its lead over the largest share of another class.
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_rows, n_classes)
-        Votes.
-    codes : ndarray of shape (n_rows,)
-        Class numbers of the answers, -1 where there is none.
-    unreached : ndarray of shape (n_rows,)
-        Whether no label reaches a row, so that its answer is a guess that nobody voted for.
+    A given label that loses the vote has a margin below 0. Both are 0 where there is no answer, -1
+    in `codes`, and where no label reaches the row, so that its answer is a guess that nobody voted
+    for.
 
-    Returns
-    -------
-    confidence, margin : ndarray of shape (n_rows,)
-        From 0 to 1, and from -1 to 1: a given label that loses the vote has a margin below 0.
-        Both are 0 where there is no answer, or no label that reaches the row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.outputs import answers
     >>> shares = np.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0]])
     >>> answers(shares, np.array([0, 1, 0]), np.array([False, False, True]))
     (array([0.75, 0.25, 0.  ]), array([ 0.5, -0.5,  0. ]))

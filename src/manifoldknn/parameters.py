@@ -15,13 +15,7 @@ ON_UNREACHED = ("nearest", "abstain", "raise")
 
 
 def check_parameters(params: dict[str, Any]) -> None:
-    """Raise ValueError for the first parameter that makes no sense.
-
-    Parameters
-    ----------
-    params : dict
-        Parameters of `ManifoldKNNClassifier` by name.
-    """
+    """Raise ValueError for the first parameter of `ManifoldKNNClassifier` that makes no sense."""
     for name in ("n_neighbors", "max_iter"):
         check_integer(name, params[name], minimum=1)
     check_graph_parameters(
@@ -55,13 +49,7 @@ def check_parameters(params: dict[str, Any]) -> None:
 def check_graph_parameters(
     graph: Any, graph_neighbors: Any, sigma: Any, tree_depth: Any, theta: Any
 ) -> None:
-    """Raise ValueError for the first parameter of the graph that makes no sense.
-
-    Parameters
-    ----------
-    graph, graph_neighbors, sigma, tree_depth, theta
-        As in `ManifoldKNNClassifier`.
-    """
+    """Raise ValueError for the first parameter of the graph that makes no sense."""
     check_choice("graph", graph, GRAPHS)
     check_integer("graph_neighbors", graph_neighbors, minimum=1)
     check_integer("tree_depth", tree_depth, minimum=0)
@@ -107,14 +95,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 def check_positive(name: str, value: Any, *, or_else: str = "") -> None:
     """Raise ValueError unless a parameter is a positive, finite number.
 
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : object
-        What was passed.
-    or_else : str, optional
-        What else it may be, for the message.
+    The message names the parameter, and what else it may be.
     """
     if not (_is_real(value) and 0 < value < np.inf):
         also = f" or {or_else}" if or_else else ""

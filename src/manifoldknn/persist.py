@@ -93,7 +93,7 @@ def save(
         "log_scale": walk.similarities.log_scale,
         "prior": classifier.class_prior_,
         "unreached": classifier.unreached_,
-        "answers": _answer_codes(classifier),
+        "answers": labels.numbers(classifier.transduction_),
         "links_must": classifier._links.must,
         "links_cannot": classifier._links.cannot,
     }
@@ -205,15 +205,6 @@ def _plain_params(classifier: ManifoldKNNClassifier, arrays: Arrays) -> dict[str
 def _feature_names(classifier: ManifoldKNNClassifier) -> list[dict[str, Any]] | None:
     names = getattr(classifier, "feature_names_in_", None)
     return None if names is None else [to_plain(str(name)) for name in names]
-
-
-def _answer_codes(classifier: ManifoldKNNClassifier) -> NDArray[np.intp]:
-    """Return the transduction as class numbers, -1 where the classifier abstains."""
-    labels = classifier._labels
-    codes = np.full(len(labels.codes), -1, dtype=np.intp)
-    for number, name in enumerate(labels.classes):
-        codes[np.asarray(classifier.transduction_ == name, dtype=bool)] = number
-    return codes
 
 
 def _put_matrix(arrays: Arrays, name: str, matrix: Any) -> None:

@@ -32,22 +32,7 @@ _MODEL = "manifoldknn table"
 
 
 def model_extra(step: FeatureStep, table: Table, label: str) -> dict[str, Any]:
-    """Return what a saved model must know about the table it was fitted on.
-
-    Parameters
-    ----------
-    step : FeatureStep
-        How columns became features.
-    table : Table
-        The table.
-    label : str
-        Its column of labels.
-
-    Returns
-    -------
-    dict
-        What `load_model` reads.
-    """
+    """Return what a saved model must know about the table it was fitted on, for `load_model`."""
     kind = table.column_type(label)
     return {"kind": _MODEL, "label": label, "label_type": kind, **step.to_plain()}
 
@@ -55,19 +40,7 @@ def model_extra(step: FeatureStep, table: Table, label: str) -> dict[str, Any]:
 def load_model(path: str) -> tuple[ManifoldKNNClassifier, FeatureStep, str, str]:
     """Read a model that ``classify --save`` wrote.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-
-    Returns
-    -------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-    step : FeatureStep
-        How columns become features.
-    label, label_type : str
-        Name and type of the column of labels.
+    The two texts are the name and the type of the column of labels.
     """
     clf, extra = persist.load_with_extra(path)
     if not isinstance(extra, dict) or extra.get("kind") != _MODEL:
@@ -89,19 +62,7 @@ def load_model(path: str) -> tuple[ManifoldKNNClassifier, FeatureStep, str, str]
 def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool]:
     """Label the rows of a file with a saved model.
 
-    Parameters
-    ----------
-    options : Namespace
-        Of the command line.
-
-    Returns
-    -------
-    data : dict
-        What happened, for JSON.
-    text : str
-        The same, to be read.
-    on_stdout : bool
-        Whether the table went to standard output.
+    Return what happened for JSON and to be read, and whether the table went to standard output.
     """
     target = table_target(options)
     check_targets(options, {"--out": target}, model=options.model)

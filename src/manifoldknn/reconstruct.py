@@ -27,27 +27,13 @@ _ROWS_PER_THREAD = 2048  # at a time: enough to share out, and never too few to 
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """Rows as convex combinations of samples.
+    """Rows as convex combinations of samples."""
 
-    Attributes
-    ----------
-    indices : ndarray of shape (n_queries, n_neighbors)
-        The samples that a row is combined of, nearest first.
-    z : ndarray of shape (n_queries, n_neighbors)
-        Convex weights.
-    residuals : ndarray of shape (n_queries,)
-        ‖x - Σ z_i x_i‖, the distance that is left.
-    spacings : ndarray of shape (n_queries,)
-        ‖x - x_1‖, the distance to the nearest sample.
-    gaps : ndarray of shape (n_queries,)
-        The same to the nearest that is not equal; 0 if all of them are.
-    """
-
-    indices: NDArray[np.intp]
-    z: NDArray[np.float64]
-    residuals: NDArray[np.float64]
-    spacings: NDArray[np.float64]
-    gaps: NDArray[np.float64]
+    indices: NDArray[np.intp]  # the samples that a row is combined of, nearest first
+    z: NDArray[np.float64]  # convex weights
+    residuals: NDArray[np.float64]  # ‖x - Σ z_i x_i‖, the distance that is left
+    spacings: NDArray[np.float64]  # ‖x - x_1‖, the distance to the nearest sample
+    gaps: NDArray[np.float64]  # the same to the nearest that is not equal; 0 if all of them are
 
 
 def reconstruction(
@@ -60,28 +46,8 @@ def reconstruction(
 ) -> Reconstruction:
     """Write rows as the nearest convex combinations of their neighbours (equation 7).
 
-    Parameters
-    ----------
-    Q : ndarray or CSR matrix of shape (n_queries, n_features)
-        Rows.
-    index : NeighborIndex
-        Search over the samples.
-    n_neighbors : int
-        Neighbours that a row is reconstructed from.
-    found : Neighbors, optional
-        Those neighbours, where they are known already.
-    n_jobs : int, optional
-        Threads; all cores by default. The answer does not depend on it.
-
-    Returns
-    -------
-    Reconstruction
-        Combinations and what is left.
-
-    Notes
-    -----
-    Cost per row: a neighbour search and O(k²d). Beyond the answer, memory is
-    bounded by working in chunks.
+    `found` are those neighbours, where they are known already. Cost per row: a neighbour search and
+    O(k²d). Beyond the answer, memory is bounded by working in chunks.
     """
     indices = (index.query(Q, n_neighbors) if found is None else found).indices
     n = len(indices)

@@ -54,19 +54,7 @@ def write_report(
     confidence: NDArray[np.float64],
     off_manifold: NDArray[np.float64],
 ) -> None:
-    """Write the report of a run.
-
-    Parameters
-    ----------
-    options : Namespace
-        Of the command line; ``options.report`` is where the page goes.
-    session, health
-        What was learned.
-    data : dict
-        From `summary_data`.
-    confidence, off_manifold : ndarray of shape (n_rows,)
-        Columns of the answer.
-    """
+    """Write the report of a run to ``options.report``, `data` coming from `summary_data`."""
     clf = session.classifier
     lists = {
         "suspicious": _suspicious(session, options),
@@ -109,20 +97,7 @@ def write_report(
 
 
 def map_coordinates(X: Any) -> tuple[str, NDArray[np.float64]]:
-    """Place rows in the plane, by UMAP if it is installed and rows are few, else by PCA.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The rows.
-
-    Returns
-    -------
-    how : str
-        Name of the method.
-    points : ndarray of shape (n_samples, 2)
-        Places.
-    """
+    """Place rows in the plane, by UMAP if it is installed and rows are few, else by PCA."""
     if X.shape[1] == 1:
         return "the only feature", np.column_stack([X[:, 0], np.zeros(len(X))]).astype(float)
     if len(X) <= _MOST_UMAP_ROWS and len(X) > 15:

@@ -45,33 +45,15 @@ _HOW_UNLABELED = (
 
 @dataclass
 class Session:
-    """A table that was learned from.
-
-    Attributes
-    ----------
-    table : Table
-        The file.
-    ids : ndarray of shape (n_rows,)
-        What the user calls the rows.
-    labels : ndarray of shape (n_rows,)
-        Trimmed labels, "" where there is none.
-    step : FeatureStep
-        How columns became features.
-    classifier : ManifoldKNNClassifier
-        Fitted.
-    seconds : dict of str to float
-        How long each stage took.
-    notes : list of str
-        What the user should know.
-    """
+    """A table that was learned from."""
 
     table: Table
-    ids: NDArray[Any]
-    labels: NDArray[Any]
-    step: FeatureStep
-    classifier: ManifoldKNNClassifier
-    seconds: dict[str, float] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    ids: NDArray[Any]  # what the user calls the rows
+    labels: NDArray[Any]  # trimmed, "" where there is none
+    step: FeatureStep  # how columns became features
+    classifier: ManifoldKNNClassifier  # fitted
+    seconds: dict[str, float] = field(default_factory=dict)  # how long each stage took
+    notes: list[str] = field(default_factory=list)  # what the user should know
 
 
 @contextmanager
@@ -88,10 +70,7 @@ def stage(seconds: dict[str, float], name: str) -> Iterator[None]:
 def noted(notes: list[str]) -> Iterator[None]:
     """Add what is warned about inside the block to the notes, each thing once.
 
-    Parameters
-    ----------
-    notes : list of str
-        Gets warnings of this package, and of walks that did not converge.
+    These are warnings of this package, and of walks that did not converge.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
@@ -138,20 +117,7 @@ def open_input(path: Path, form: str | None, delimiter: str | None) -> Table:
 
 
 def learn(table: Table, options: argparse.Namespace) -> Session:
-    """Read labels and features, search neighbours and fit.
-
-    Parameters
-    ----------
-    table : Table
-        The file.
-    options : Namespace
-        Of the command line.
-
-    Returns
-    -------
-    Session
-        All there is to know.
-    """
+    """Read labels and features, search neighbours and fit."""
     seconds: dict[str, float] = {}
     notes: list[str] = []
     wanted = {name: getattr(options, name) for name in PARAMETERS}
@@ -227,26 +193,9 @@ def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -
 def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[str]) -> NDArray[Any]:
     """Return labels trimmed, "" where there is none, and note what was done.
 
-    Parameters
-    ----------
-    texts : list of str
-        Cells of the label column.
-    name : str
-        Its name.
-    marker : str or None
-        Further text that means "no label"; if "", only empty cells do. If None and all
-        labels are whole numbers, -1 means it too.
-    notes : list of str
-        Gets what the user should know.
+    The `marker` is further text that means "no label"; if "", only empty cells do. If it is None
+    and all labels are whole numbers, -1 means it too.
 
-    Returns
-    -------
-    ndarray of object
-        The labels.
-
-    Examples
-    --------
-    >>> from manifoldknn.session import clean_labels
     >>> notes = []
     >>> clean_labels([" a", "b", "", "a"], "kind", None, notes).tolist(), notes
     (['a', 'b', '', 'a'], ["1 label(s) in 'kind' had blanks around them, which were trimmed"])

@@ -30,23 +30,10 @@ _LEAST_GAP, _LARGEST_GAP = 1e-6, 1e12
 
 
 def usual_sharpness(logs: NDArray[Any]) -> float:
-    """Return 2/g, the centre of the prior.
+    """Return 2/g, the centre of the prior, from log f of unlabelled rows on any scale of the row.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (n_rows, n_classes)
-        log f of unlabelled rows, on any scale of the row. Rows that fewer than two classes
-        reach say nothing.
+    Rows that fewer than two classes reach say nothing; 1 where no row says anything.
 
-    Returns
-    -------
-    float
-        1 where no row says anything.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.sharpness import usual_sharpness
     >>> usual_sharpness(np.array([[0.0, -4.0, -9.0], [-1.0, 0.0, -2.0], [-4.0, 0.0, -5.0]]))
     0.5
     """
@@ -61,23 +48,11 @@ def usual_sharpness(logs: NDArray[Any]) -> float:
 
 
 def wanted_reach(logs: NDArray[Any], sharpness: float, reach: float) -> float:
-    """Return how far below the largest of their row densities have to be known.
+    """Return how far below the largest of their row, 0, densities have to be known.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (n_rows, n_classes)
-        log f, the largest of a row being 0.
-    sharpness : float
-        β, as these have it.
-    reach : float
-        How far they are known.
-
-    Returns
-    -------
-    float
-        Where f^β is 1e-3, so that it hardly shows in a share. If the second class of every
-        other row is farther than what is known, so that β itself is a guess: twice as far, and
-        in the end infinity.
+    That is where f^β is 1e-3, so that it hardly shows in a share. If the second class of every
+    other row is farther than the `reach` of what is known, so that β itself is a guess: twice as
+    far, and in the end infinity.
     """
     if logs.shape[1] > 1 and len(logs):
         second = np.partition(logs, -2, axis=1)[:, -2]
@@ -89,26 +64,8 @@ def wanted_reach(logs: NDArray[Any], sharpness: float, reach: float) -> float:
 def best_sharpness(
     logs: NDArray[Any], given: NDArray[np.intp], prior: NDArray[np.float64], usual: float
 ) -> float:
-    """Return the β that makes hidden labels likeliest.
+    """Return the β that makes hidden labels likeliest; rows that nothing reaches say nothing.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (n_hidden, n_classes)
-        log f of rows whose labels were hidden; rows that nothing reaches say nothing.
-    given : ndarray of shape (n_hidden,)
-        Their class numbers.
-    prior : ndarray of shape (n_classes,)
-        π.
-    usual : float
-        From `usual_sharpness`.
-
-    Returns
-    -------
-    float
-        β.
-
-    Notes
-    -----
     There may be several hills: a grid finds them, and a line search the top of each.
     """
     reached = ~np.isneginf(logs).all(axis=1)

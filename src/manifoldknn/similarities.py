@@ -22,13 +22,9 @@ _LEAST_ROWS = 64
 class Similarities:
     """Nonnegative numbers as logarithms, row by row on a scale of its own.
 
-    Attributes
-    ----------
-    logs : ndarray of shape (n_rows, n_columns)
-        Logarithms, less `log_scale`: the largest of a row is 0; -inf in rows that no labelled
-        sample reaches. In single precision these are still right to 1e-7 of the largest.
-    log_scale : ndarray of shape (n_rows,)
-        Logarithm of the largest of the row, -inf if unreached.
+    `log_scale` is the logarithm of the largest of a row, and `logs` are less by it: the largest is
+    0. Both are -inf in rows that no labelled sample reaches. In single precision logs are still
+    right to 1e-7 of the largest.
     """
 
     logs: NDArray[Any]
@@ -38,10 +34,6 @@ class Similarities:
     def from_logarithms(cls, logs: NDArray[np.float64], dtype: Any = np.float64) -> Similarities:
         """Take the scale out of every row; the logarithms are used up.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from manifoldknn.similarities import Similarities
         >>> Similarities.from_logarithms(np.array([[-900.0, -901.0]])).logs
         array([[ 0., -1.]])
         """
@@ -68,19 +60,8 @@ def row_chunks(
 ) -> Iterator[slice]:
     """Yield slices over rows such that what is computed for one of them fits a chunk.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows in all.
-    *values_per_row : int
-        Numbers that a row brings along in each of the arrays alive at a time.
-    most_bytes : int, optional
-        Size of a chunk.
-
-    Yields
-    ------
-    slice
-        From 64 to 16,384 rows: 16 MiB per array, or `most_bytes`, where a row allows it.
+    `values_per_row` are the numbers that a row brings along in each of the arrays alive at a time.
+    Slices have from 64 to 16,384 rows: 16 MiB per array, or `most_bytes`, where a row allows it.
     """
     step = most_bytes // (8 * max(1, *values_per_row))
     step = min(max(step, _LEAST_ROWS), _MOST_ROWS)
@@ -97,21 +78,8 @@ def combined(
 ) -> Similarities:
     """Return Σ z_i w(x_i,·) for every row (equations 8 and 9).
 
-    Parameters
-    ----------
-    z : ndarray of shape (n_queries, n_neighbors)
-        Convex weights.
-    indices : ndarray of shape (n_queries, n_neighbors)
-        Samples they belong to.
-    known : Similarities
-        Of the samples.
-    n_jobs : int, optional
-        Threads; all cores by default. The answer does not depend on it.
-
-    Returns
-    -------
-    Similarities
-        Of the combinations. All weight on one sample gives exactly that sample's numbers.
+    All weight on one sample gives exactly that sample's numbers. The answer does not depend on
+    `n_jobs`.
     """
     n_columns = known.logs.shape[1]
     out = Similarities(np.empty((len(z), n_columns), known.logs.dtype), np.empty(len(z)))

@@ -102,18 +102,7 @@ class FittedState:
 
 @contextmanager
 def all_or_nothing(model: Any) -> Iterator[None]:
-    """Put all attributes of a model back if the block fails.
-
-    Parameters
-    ----------
-    model : object
-        Its attributes are replaced, never changed.
-
-    Yields
-    ------
-    None
-        While the block runs.
-    """
+    """Put a model's attributes, which are replaced and never changed, back if the block fails."""
     before = dict(model.__dict__)
     try:
         yield

@@ -34,15 +34,7 @@ __all__ = ["BuiltGraph", "CpuSteps", "Steps", "choose_steps", "usable_steps"]
 
 @dataclass(frozen=True)
 class BuiltGraph:
-    """The constrained graph and what it was made with.
-
-    Attributes
-    ----------
-    recipe : GraphRecipe
-        All but the labels.
-    graph : ConstrainedGraph
-        The graph the walk runs on.
-    """
+    """The constrained graph, and all it was made with but the labels."""
 
     recipe: GraphRecipe
     graph: ConstrainedGraph
@@ -191,20 +183,7 @@ class CpuSteps:
 
 
 def choose_steps(device: Any, X: Any) -> Steps:
-    """Return the steps for the parameter `device` and a user's samples.
-
-    Parameters
-    ----------
-    device : str or torch.device
-        As in `ManifoldKNNClassifier`.
-    X : object
-        The samples, of which only the device matters.
-
-    Returns
-    -------
-    Steps
-        On the CPU or on a device that is there.
-    """
+    """Return the steps for the parameter `device` and the device of a user's samples."""
     place = chosen_device(device, X)
     if place is None:
         return CpuSteps()
@@ -214,18 +193,7 @@ def choose_steps(device: Any, X: Any) -> Steps:
 
 
 def usable_steps(device: str) -> Steps:
-    """Return the steps for a model that was written down, on the CPU if need be.
-
-    Parameters
-    ----------
-    device : str
-        Where it was fitted.
-
-    Returns
-    -------
-    Steps
-        On that device if it is there.
-    """
+    """Return the steps for a model that was fitted on a device, on the CPU if that is not there."""
     try:
         return choose_steps(device, None)
     except (ImportError, ValueError):

@@ -26,18 +26,7 @@ _OF_ARRIVALS = ("seen", "indices", "z", "residuals", "spacings", "gaps", "off_ma
 
 
 def put_stream(classifier: FittedState) -> Arrays:
-    """Return the arrays to write.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-
-    Returns
-    -------
-    dict of ndarray
-        By the names that `restore_stream` reads.
-    """
+    """Return the arrays to write, by the names that `restore_stream` reads."""
     low, high, length = classifier._edges
     arrays: Arrays = {
         "lists_indices": np.asarray(classifier._lists.indices),
@@ -64,14 +53,9 @@ def plain_stream(classifier: FittedState) -> dict[str, Any]:
 
 
 def restore_stream(classifier: FittedState, arrays: Arrays, data: dict[str, Any]) -> None:
-    """Put back what `put_stream` and `plain_stream` wrote.
+    """Put back what `put_stream` and `plain_stream` wrote, when everything else is restored.
 
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        With everything else restored.
-    arrays, data : dict
-        As read from a file: every number that compiled code would trust is checked.
+    Every number that compiled code would trust is checked.
     """
     n, n_walked = len(classifier.unreached_), data["n_walked"]
     indices = _numbers(arrays, "lists_indices", n_walked)
@@ -132,22 +116,7 @@ def _numbers(arrays: Arrays, name: str, below: int) -> NDArray[Any]:
 
 
 def floats(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return an array of finite numbers of a known shape.
-
-    Parameters
-    ----------
-    arrays : dict of ndarray
-        As read from a file.
-    name : str
-        Which of them.
-    shape : tuple of int
-        The shape it must have.
-
-    Returns
-    -------
-    ndarray of float64
-        The array; anything else raises ValueError.
-    """
+    """Return an array of finite numbers of a known shape; anything else raises ValueError."""
     array = arrays[name]
     require(array.shape == shape and array.dtype == np.float64, name)
     require(bool(np.isfinite(array).all()), name)

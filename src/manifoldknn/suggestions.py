@@ -139,15 +139,7 @@ def suggest(
 def uncertainty(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     """Return 1 minus the margin between the two strongest classes of every fitted row.
 
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        From 0, all voters agree, to 1, a tie or a row that no label reaches.
+    From 0, all voters agree, to 1, a tie or a row that no label reaches.
     """
     shares = classifier.label_distributions_
     doubt = np.zeros(len(shares))

@@ -27,23 +27,8 @@ def summary_data(
 ) -> dict[str, Any]:
     """Return the summary of a run as data that JSON can hold.
 
-    Parameters
-    ----------
-    session : Session
-        What was learned.
-    health : GraphHealth
-        The state of the graph.
-    hidden : HiddenLabels or None
-        What hidden labels were called, if any could be hidden.
-    predicted, confidence : ndarray of shape (n_rows,)
-        Answers.
-    validated : bool
-        Whether the accuracy is wanted.
-
-    Returns
-    -------
-    dict
-        Plain numbers, strings, lists and dictionaries.
+    `hidden` is what hidden labels were called, if any could be hidden; `validated` whether the
+    accuracy is wanted.
     """
     clf = session.classifier
     names, counts = np.unique(predicted.astype(str), return_counts=True)
@@ -106,9 +91,6 @@ def _number(value: Any) -> float | None:
 def known(value: float | None, form: str) -> str:
     """Return a number as text, or "unknown" where there is none.
 
-    Examples
-    --------
-    >>> from manifoldknn.summary import known
     >>> known(2.25, ".1f"), known(float("nan"), ".1f"), known(None, ".1f")
     ('2.2', 'unknown', 'unknown')
     """
@@ -116,18 +98,7 @@ def known(value: float | None, form: str) -> str:
 
 
 def summary_text(data: dict[str, Any]) -> str:
-    """Return the summary as a few aligned lines.
-
-    Parameters
-    ----------
-    data : dict
-        From `summary_data`.
-
-    Returns
-    -------
-    str
-        Lines without an end of line after the last.
-    """
+    """Return the summary, from `summary_data`, as a few aligned lines."""
     graph, vote = data["graph"], data["vote"]
     given, found = data["labels_per_class"], data["predicted_per_class"]
     dimension = data["intrinsic_dimension"]
@@ -203,9 +174,6 @@ def _accuracy(valid: dict[str, Any] | None) -> str:
 def as_table(header: list[str], rows: list[list[str]]) -> str:
     """Return rows as aligned text; cells of several lines are put on one.
 
-    Examples
-    --------
-    >>> from manifoldknn.summary import as_table
     >>> print(as_table(["id", "n"], [["a", "10"], ["bb", "9"]]))
     id  n
     a   10
@@ -219,18 +187,7 @@ def as_table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def health_text(health: GraphHealth) -> str:
-    """Return the state of the graph as lines.
-
-    Parameters
-    ----------
-    health : GraphHealth
-        From `inspect`.
-
-    Returns
-    -------
-    str
-        Lines without an end of line after the last.
-    """
+    """Return the state of the graph as lines."""
     low, middle, high = health.edges_per_row
     hops = ", ".join(
         f"{n if n >= 0 else 'none'}: {c:,}" for n, c in sorted(health.hops.items())[:15]

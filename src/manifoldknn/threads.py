@@ -41,23 +41,10 @@ def in_threads(
 ) -> Iterator[Any]:
     """Yield work(item) in order, a few items ahead: results do not pile up.
 
-    Parameters
-    ----------
-    work : callable
-        Spends its time where Python's lock is released: in NumPy and SciPy.
-    items : iterable
-        What to work on.
-    n_jobs : int or None
-        As in scikit-learn, but None means all cores.
+    The work should spend its time where Python's lock is released: in NumPy and SciPy; the
+    results are the same for any number of threads. `n_jobs` is as in scikit-learn, but None means
+    all cores.
 
-    Yields
-    ------
-    object
-        The results, the same for any number of threads.
-
-    Examples
-    --------
-    >>> from manifoldknn.threads import in_threads
     >>> list(in_threads(abs, [-1, 2, -3], n_jobs=2))
     [1, 2, 3]
     """
@@ -79,14 +66,8 @@ def in_threads(
 class Crew:
     """Threads that do many small pieces of work, one batch after the other.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        As in scikit-learn, but None means all cores.
+    `n_jobs` is as in scikit-learn, but None means all cores.
 
-    Examples
-    --------
-    >>> from manifoldknn.threads import Crew
     >>> done = []
     >>> with Crew(2) as crew:
     ...     crew.do(done.append, [1, 2, 3])

@@ -27,19 +27,8 @@ _TIE = 1e-9  # sums closer than this share are equal: rounding must not choose a
 
 @dataclass(frozen=True)
 class ClassVote:
-    """The vote of class densities.
+    """The vote of class densities, with shares π that sum to 1 and the sharpness β.
 
-    Attributes
-    ----------
-    prior : ndarray of shape (n_classes,)
-        π, shares that sum to 1.
-    sharpness : float
-        β, positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.vote import ClassVote
     >>> ClassVote(np.array([0.5, 0.5]), 1.0).shares(np.log([[1.0, 0.25]]))
     array([[0.794, 0.206]])
     """
@@ -62,16 +51,9 @@ class ClassVote:
 
 @dataclass(frozen=True)
 class NeighborVote:
-    """The vote of the labelled samples nearest by the walk.
+    """The vote of the `n_neighbors` labelled samples nearest by the walk.
 
-    Attributes
-    ----------
-    prior : ndarray of shape (n_classes,)
-        Shares are multiplied by it; equal ones change nothing.
-    classes_of : ndarray of shape (n_labeled,)
-        Class number of every labelled sample.
-    n_neighbors : int
-        k, how many of them vote.
+    Shares are multiplied by the prior; an equal one changes nothing.
     """
 
     prior: NDArray[np.float64]
@@ -93,19 +75,9 @@ Vote = ClassVote | NeighborVote
 def heaviest(
     logs: NDArray[np.float64], n_kept: int
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Return the heaviest columns of every row, equal ones by position.
+    """Return weights and numbers of the heaviest columns of every row, equal ones by position.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (n_rows, n_columns)
-        Logarithms of weights.
-    n_kept : int
-        How many; all if there are fewer.
-
-    Returns
-    -------
-    weights, columns : ndarray of shape (n_rows, n_kept)
-        Relative to the heaviest, which has 1; zeros in a row without any.
+    Weights are relative to the heaviest, which has 1; zeros in a row without any.
     """
     order = np.argsort(-logs, axis=1, kind="stable")[:, :n_kept]
     values = np.take_along_axis(logs, order, axis=1)
@@ -116,26 +88,10 @@ def heaviest(
 def class_shares(
     weights: NDArray[np.float64], classes_of: NDArray[np.intp], n_classes: int
 ) -> NDArray[np.float64]:
-    """Return each class's share of the vote.
+    """Return each class's share of the vote; zeros where no voter of the row has any weight.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_rows, n_voters)
-        Weights of the voters of every row, on any scale.
-    classes_of : ndarray of shape (n_rows, n_voters)
-        Class numbers of those voters.
-    n_classes : int
-        Number of classes.
+    Weights may be on any scale; `classes_of` are the class numbers of the voters of every row.
 
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes)
-        Rows sum to 1, or are all 0 where no voter has any weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.vote import class_shares
     >>> class_shares(np.array([[2.0, 1.0, 1.0]]), np.array([[0, 1, 1]]), 2)
     array([[0.5, 0.5]])
     """
@@ -154,46 +110,19 @@ def normalized(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def winners(shares: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the number of the winning class of every row, the first among equals.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (n_rows, n_classes)
-        Class scores, not negative.
-
-    Returns
-    -------
-    ndarray of int
-        Class numbers.
-    """
+    """Return the number of the winning class of every row, the first among equals."""
     best = shares.max(axis=1, keepdims=True)
     answer: NDArray[np.intp] = np.argmax(shares >= best * (1 - _TIE), axis=1)
     return answer
 
 
 def class_prior(prior: Any, counts: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return π.
+    """Return π, shares that sum to 1.
 
-    Parameters
-    ----------
-    prior : "equal", "labeled" or array-like of shape (n_classes,)
-        The parameter. "labeled" shrinks the shares of labels towards equal ones by how much
-        they could differ by chance: π = (1-λ)/C + λ·n_c/l with λ = max(0, 1 - (C-1)/χ²) and
-        χ² = Σ_c (n_c - l/C)² / (l/C).
-    counts : ndarray of shape (n_classes,)
-        Labels per class, n_c.
-    classes : ndarray
-        The classes, for messages.
+    "labeled" shrinks the shares of the `counts` n_c of labels towards equal ones by how much they
+    could differ by chance: π = (1-λ)/C + λ·n_c/l with λ = max(0, 1 - (C-1)/χ²) and
+    χ² = Σ_c (n_c - l/C)² / (l/C).
 
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        Shares that sum to 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.vote import class_prior
     >>> class_prior("labeled", np.array([90, 10]), np.array(["a", "b"])).round(3)
     array([0.894, 0.106])
     """

@@ -53,9 +53,6 @@ class Assembled:
 def csv_bytes(rows: list[Row], columns: list[str]) -> bytes:
     r"""Return rows as CSV in which every number can be read back exactly; None is empty.
 
-    Examples
-    --------
-    >>> from manifoldknn.experiments.assemble import csv_bytes
     >>> csv_bytes([{"k": 1, "error": 0.1 + 0.2, "tuned": True, "note": None}],
     ...           ["k", "error", "tuned", "note"])
     b'k,error,tuned,note\n1,0.30000000000000004,true,\n'

@@ -27,25 +27,10 @@ Curves = dict[str, dict[str, tuple[list[float], list[float]]]]
 
 
 def averages(rows: Iterable[Row], by: Sequence[str], value: str = "error") -> Averages:
-    """Average a column over the rows that agree in others.
+    """Average a column over the rows that agree in others, passing over those whose value is None.
 
-    Parameters
-    ----------
-    rows : iterable of dict
-        Measured rows; those whose value is None are passed over.
-    by : sequence of str
-        Columns that tell groups apart.
-    value : str, default="error"
-        Column to average.
+    Averages are by the values of the columns `by`, in the order of the rows.
 
-    Returns
-    -------
-    dict
-        Averages by the values of `by`, in the order of the rows.
-
-    Examples
-    --------
-    >>> from manifoldknn.experiments.averages import averages
     >>> averages([{"k": 1, "error": 2.0}, {"k": 1, "error": 4.0}], ["k"])
     {(1,): Average(mean=3.0, deviation=1.4142135623730951, n_runs=2)}
     """
@@ -68,24 +53,9 @@ def over_common_runs(
 ) -> dict[tuple[Scalar, ...], tuple[float, float, int]]:
     """Compare two methods over the runs that both have, whose labels are the same.
 
-    Parameters
-    ----------
-    rows : iterable of dict
-        Measured rows, with the columns method, run and error.
-    first, second : str
-        Methods.
-    by : sequence of str
-        Columns that tell groups apart.
+    Mean error of the first, of the second, and the number of common runs, by the values of the
+    columns `by`; groups without a common run are left out.
 
-    Returns
-    -------
-    dict
-        Mean error of the first, of the second, and the number of common runs, by the values of
-        `by`; groups without a common run are left out.
-
-    Examples
-    --------
-    >>> from manifoldknn.experiments.averages import over_common_runs
     >>> runs = [("a", 0, 2.0), ("a", 1, 9.0), ("b", 0, 3.0)]
     >>> rows = [{"data": "d", "method": m, "run": r, "error": e} for m, r, e in runs]
     >>> over_common_runs(rows, "a", "b", ["data"])

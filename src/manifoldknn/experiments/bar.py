@@ -15,9 +15,6 @@ _BETWEEN_LINES = 10.0  # seconds, where lines cannot be drawn over
 def duration(seconds: float) -> str:
     """Return a time in the unit a person would use.
 
-    Examples
-    --------
-    >>> from manifoldknn.experiments.bar import duration
     >>> duration(3.42), duration(42.1), duration(200), duration(7800)
     ('3.4 s', '42 s', '3 min', '2 h 10 min')
     """
@@ -34,20 +31,9 @@ def duration(seconds: float) -> str:
 class Bar:
     """A line on standard error, drawn over on a terminal and repeated now and then elsewhere.
 
-    The time left is the estimated work left, corrected by how wrong the estimates were so far.
-
-    Parameters
-    ----------
-    total, done : int
-        Cells in all, and those finished before.
-    shared, alone : float
-        Estimated seconds of work that processes share, and of work that runs by itself.
-    jobs : int
-        Processes that share.
-    quiet : bool, default=False
-        Whether nothing is shown.
-    out : file, optional
-        Standard error if not given.
+    The time left is the estimated work left, corrected by how wrong the estimates were so far. Of
+    `total` cells, `done` were finished before; `shared` are the estimated seconds of work that
+    `jobs` processes share, `alone` those of work that runs by itself.
     """
 
     def __init__(

@@ -42,24 +42,9 @@ def load(name: str) -> Experiment:
 def select(wanted: Iterable[str]) -> list[str]:
     """Return the names of the wanted experiments, each once, in the paper's order.
 
-    Parameters
-    ----------
-    wanted : iterable of str
-        Names, however written; "all" stands for every one, and so does nothing at all.
+    "all" stands for every one, and so does nothing at all. A name that is none raises ValueError,
+    which names the likeliest and all.
 
-    Returns
-    -------
-    list of str
-        Names.
-
-    Raises
-    ------
-    ValueError
-        If there is no experiment of some name. The message names the likeliest and all.
-
-    Examples
-    --------
-    >>> from manifoldknn.experiments.catalogue import select
     >>> select(["tab5", "fig1", "tab5"])
     ['fig1', 'tab5']
     >>> select(["fig13"])  # doctest: +ELLIPSIS

@@ -53,10 +53,6 @@ def calibration(
 
     Of every bin that has rows: its number, rows, the sum of their confidence, how many were right.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.experiments.draws import calibration
     >>> calibration(np.array([0.5, 1.0]), np.array([True, True]))
     (25.0, [(7, 1, 0.5, 1), (14, 1, 1.0, 1)])
     """

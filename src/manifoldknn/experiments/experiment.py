@@ -21,23 +21,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Cell:
-    """The smallest piece of work that is measured and stored.
+    """The smallest piece of work that is measured and stored."""
 
-    Parameters
-    ----------
-    experiment : str
-        Name of the experiment, "fig9".
-    key : tuple of str and numbers
-        Names the cell within it: ("usps", "kNN", 3).
-    seconds : float
-        Rough cost on one core, from which the time left is told.
-    alone : bool, default=False
-        Whether nothing else may run beside it, because it is timed.
-    """
-
-    experiment: str
-    key: tuple[Scalar, ...]
+    experiment: str  # "fig9"
+    key: tuple[Scalar, ...]  # names the cell within it: ("usps", "kNN", 3)
+    # Rough cost on one core, from which the time left is told.
     seconds: float = field(default=1.0, compare=False)
+    # Whether nothing else may run beside it, because it is timed.
     alone: bool = field(default=False, compare=False)
 
 
@@ -56,45 +46,23 @@ Words = Sequence[str] | Callable[[list[Row], Plan], Sequence[str]]
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure.
+    """One table or figure."""
 
-    Parameters
-    ----------
-    name, title : str
-        As in the paper's order, "fig1" ... "tab7"; one line.
-    columns : sequence of str
-        Columns of its CSV: every row that `measure` returns has exactly these.
-    cells : callable
-        ``cells(plan)`` gives the cells, in the order of the CSV.
-    measure : callable
-        ``measure(cell, plan)`` gives the rows of one cell. It runs in a process of its own, in
-        any order, and gives the same rows every time, timings aside.
-    tables : callable
-        ``tables(rows, plan)`` gives the tables of the report, published numbers beside ours.
-    draw : callable, optional
-        ``draw(rows, plan)`` gives a matplotlib figure.
-    timings : sequence of str
-        The columns that hold times, which no two runs agree on.
-    datasets : sequence of str
-        Real sets it needs, as `load_paper` names them; checked before anything runs.
-    headline : callable, optional
-        ``headline(rows, plan)`` gives a short table for the top of the report.
-    findings, differences, notes : sequence of str, or callable
-        What it shows and what differs from the paper, both told at the top of the report, and
-        what else a reader has to know. A callable makes sentences of the rows,
-        ``differences(rows, plan)``, so that they cannot contradict them.
-    """
-
-    name: str
-    title: str
-    columns: Sequence[str]
-    cells: Callable[[Plan], list[Cell]]
+    name: str  # in the paper's order, "fig1" ... "tab7"
+    title: str  # one line
+    columns: Sequence[str]  # of its CSV: every row that `measure` returns has exactly these
+    cells: Callable[[Plan], list[Cell]]  # in the order of the CSV
+    # Gives the rows of one cell. It runs in a process of its own, in any order, and gives the same
+    # rows every time, timings aside.
     measure: Callable[[Cell, Plan], list[Row]]
-    tables: Callable[[list[Row], Plan], list[Table]]
-    draw: Callable[[list[Row], Plan], Any] | None = None
-    timings: Sequence[str] = ()
-    datasets: Sequence[str] = ()
-    headline: Callable[[list[Row], Plan], Table] | None = None
+    tables: Callable[[list[Row], Plan], list[Table]]  # of the report, published numbers beside ours
+    draw: Callable[[list[Row], Plan], Any] | None = None  # a matplotlib figure
+    timings: Sequence[str] = ()  # the columns that hold times, which no two runs agree on
+    datasets: Sequence[str] = ()  # real ones, as `load_paper` names them; checked before all else
+    headline: Callable[[list[Row], Plan], Table] | None = None  # for the top of the report
+    # What it shows and what differs from the paper, both told at the top of the report, and what
+    # else a reader has to know. A callable makes sentences of the rows, so that they cannot
+    # contradict them.
     findings: Words = ()
     differences: Words = ()
     notes: Words = ()

@@ -79,26 +79,11 @@ def panels(
     log_scale: bool | Collection[str] = False,
     ticks: Sequence[float] | None = None,
 ) -> Figure:
-    """Draw one panel per title and one line per method.
+    """Draw one panel per title and one line per method, with one legend above all panels.
 
-    Parameters
-    ----------
-    curves : mapping
-        ``curves[title][method]`` holds the positions and heights of a line.
-    x_label, y_label : str
-        What the axes say.
-    n_columns : int, default=3
-        Panels side by side.
-    log_scale : bool or collection of str, default=False
-        Whether heights are logarithmic, or the titles of the panels where they are; elsewhere
-        they begin at 0.
-    ticks : sequence of float, optional
-        Positions to name.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure, with one legend above all panels.
+    ``curves[title][method]`` holds the positions and heights of a line. Heights are logarithmic in
+    all panels, in none or in those of some titles; elsewhere they begin at 0. `ticks` are positions
+    to name.
     """
     n_columns = min(n_columns, len(curves))
     n_rows = -(-len(curves) // n_columns)

@@ -60,29 +60,11 @@ def available() -> tuple[str, ...]:
 
 
 def error_of(method: str, problem: Problem, y: Ints, *, k: int, seed: int) -> float:
-    """Return the error of a method on the unlabelled rows, in percent.
+    """Return the error of a method on the unlabelled rows, -1 in `y`, in percent.
 
-    Parameters
-    ----------
-    method : str
-        Its name.
-    problem : Problem
-        Samples and truth.
-    y : ndarray of int
-        Labels, -1 where there is none.
-    k : int
-        Labelled samples that vote, for the methods of nearest neighbours.
-    seed : int
-        Of folds and of whatever else is random in a method.
+    `k` labelled samples vote, in the methods of nearest neighbours; the seed is that of folds and
+    of whatever else is random in a method.
 
-    Returns
-    -------
-    float
-        Percent of unlabelled rows with a wrong answer.
-
-    Examples
-    --------
-    >>> from manifoldknn.experiments.methods import error_of
     >>> from manifoldknn.experiments.problems import drawn, synthetic
     >>> knot = synthetic("knot", 0)
     >>> y = drawn(knot.truth, 3, seed=0)

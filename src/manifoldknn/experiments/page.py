@@ -27,22 +27,7 @@ _NONE = "–"
 
 
 def write_report(parts: Sequence[Assembled], store: Store, *, jobs: int, command: str) -> Path:
-    """Write ``report.html`` into the folder of a run.
-
-    Parameters
-    ----------
-    parts : sequence of Assembled
-        In the order of the page.
-    store : Store
-        The run.
-    jobs, command : int, str
-        Processes that measured side by side, and what was typed.
-
-    Returns
-    -------
-    Path
-        The page.
-    """
+    """Write ``report.html`` into the folder of a run and return its path."""
     path = store.folder / "report.html"
     with replaced_file(path) as file:
         file.write(report_page(parts, store, jobs=jobs, command=command).encode("utf-8", "replace"))

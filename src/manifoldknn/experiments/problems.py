@@ -30,17 +30,8 @@ LINKS = 30  # neighbours that are searched of every sample, as many as our graph
 
 
 class Problem:
-    """Samples, their true classes, and what methods share.
+    """Samples, their true classes numbered from 0, and what methods share.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The samples.
-    truth : ndarray of int of shape (n_samples,)
-        Class numbers from 0.
-
-    Notes
-    -----
     Nothing but `truth` knows the classes: what is shared does not depend on them.
     """
 
@@ -90,30 +81,15 @@ def synthetic(name: str, seed: int) -> Problem:
 
 
 def drawn(truth: Ints, protocol: int | str, seed: int) -> Ints:
-    """Draw labels.
+    """Draw labels; -1 where there is none.
 
-    Parameters
-    ----------
-    truth : ndarray of int
-        Class numbers.
-    protocol : int or str
-        3 or "b3": three of every class, as the paper draws. "r3": one of every class and the
-        others at random from all rows, three times as many as there are classes in all, so that
-        classes get unequal numbers, as people label.
-    seed : int
-        ``rng = np.random.default_rng(seed)``, then per class in order
-        ``rng.choice(rows_of_class, 3, replace=False)``; for "r" ``rng.choice(rows_of_class)``, and
-        at last ``rng.choice(other_rows, 2 * n_classes, replace=False)``.
+    The protocol 3 or "b3" draws three of every class, as the paper does. "r3" draws one of every
+    class and the others at random from all rows, three times as many as there are classes in all,
+    so that classes get unequal numbers, as people label. From
+    ``rng = np.random.default_rng(seed)`` these are, per class in order,
+    ``rng.choice(rows_of_class, 3, replace=False)``; for "r" ``rng.choice(rows_of_class)``, and at
+    last ``rng.choice(other_rows, 2 * n_classes, replace=False)``.
 
-    Returns
-    -------
-    ndarray of int
-        Labels, -1 where there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.experiments.problems import drawn
     >>> drawn(np.array([0, 0, 0, 1, 1, 1]), 1, seed=0)
     array([-1, -1,  0, -1,  1, -1])
     >>> np.bincount(drawn(np.arange(100) % 2, "r10", seed=0) + 1)

@@ -21,24 +21,10 @@ from manifoldknn.experiments.store import Store, only_run
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    """Make the tables and figures of the paper.
+    """Make the tables and figures of the paper; 0 done, 1 some cell failed, 130 interrupted.
 
-    Parameters
-    ----------
-    options : Namespace
-        Of the command line.
-
-    Returns
-    -------
-    int
-        0 done, 1 some cell failed, 130 interrupted.
-
-    Raises
-    ------
-    ValueError
-        If an experiment, the folder or a data set is not as it should be; nothing was measured.
-    ImportError
-        If matplotlib is missing.
+    Raises ValueError if an experiment, the folder or a data set is not as it should be, ImportError
+    if matplotlib is missing; nothing was measured then.
     """
     os.environ.setdefault("MPLBACKEND", "agg")  # no window is ever opened
     plan = Plan(quick=options.quick, seed=options.seed)

@@ -46,23 +46,11 @@ def measure_cells(
 ) -> None:
     """Measure what is missing, first what may run side by side, then what is timed alone.
 
-    Long cells are begun first, so that no process is left with one at the end. Each finished
-    cell is stored before anything else happens. A cell that fails does not stop the others.
-
-    Parameters
-    ----------
-    experiments : mapping of str to Experiment
-        By the place where each is found.
-    store : Store
-        What is there already, and where the rest goes.
-    jobs : int
-        Processes side by side, each kept to one thread; a cell that runs alone may use all cores.
-    progress : Progress
-        Brought up to date after every cell, so that it tells the truth after an interruption too.
-    quiet : bool, default=False
-        Whether no progress is shown; failures always are.
-    out : file, optional
-        For progress and failures; standard error if not given.
+    Long cells are begun first, so that no process is left with one at the end. Each finished cell
+    is stored before anything else happens. A cell that fails does not stop the others. The `jobs`
+    processes are kept to one thread each; a cell that runs alone may use all cores. `progress` is
+    brought up to date after every cell, so that it tells the truth after an interruption too; if
+    `quiet`, only failures are shown.
     """
     owners: dict[Cell, Experiment] = {}
     tasks: list[Task] = []

@@ -33,16 +33,8 @@ _FIXED = {
 
 
 def settings_table() -> Table:
-    """Return what is fixed and what is tuned in every method.
+    """Return what is fixed and what is tuned in every method, read from the estimators and grids.
 
-    Returns
-    -------
-    Table
-        A line for every method, read from the estimators and grids themselves.
-
-    Examples
-    --------
-    >>> from manifoldknn.experiments.settings import settings_table
     >>> [line[0] for line in settings_table().rows][:3]
     ['kNN', 'wkNN', 'gkNN']
     """

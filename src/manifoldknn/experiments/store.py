@@ -67,10 +67,6 @@ def version_of(name: str) -> str:
 def plain_rows(rows: Any, columns: Sequence[str]) -> list[Row]:
     """Return the rows of a cell as they will be read back, or say what is wrong with them.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.experiments.store import plain_rows
     >>> plain_rows([{"k": np.int64(3), "error": np.float64(0.5)}], ["k", "error"])
     [{'k': 3, 'error': 0.5}]
     """
@@ -128,11 +124,8 @@ class Store:
     def open(cls, folder: Path, plan: Plan, names: list[str], *, resume: bool) -> Store:
         """Look at a folder in which a run is to begin, or to `resume`; nothing is written yet.
 
-        Raises
-        ------
-        ValueError
-            If the folder is there and may not be, is something else, or was made with other
-            settings.
+        Raises ValueError if the folder is there and may not be, is something else, or was made with
+        other settings.
         """
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"{folder} is a file: choose a folder with --out")

@@ -39,10 +39,6 @@ _METHODS = (PUBLISHED, NEIGHBORS)
 def relative_error(truth: Floats, rebuilt: Floats) -> float:
     """Return the paper's RMSE, ‖T - R‖² / ‖T‖², in percent.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.experiments.tab4 import relative_error
     >>> relative_error(np.array([[3.0, 4.0]]), np.array([[3.0, 4.5]]))
     1.0
     """

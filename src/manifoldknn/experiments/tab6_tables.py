@@ -134,10 +134,6 @@ def _best_rival(rows: list[Row], data: str) -> _Rival | None:
 def verdict(gap: NDArray[np.float64]) -> str:
     """Return what differences by run tell, our error less another's.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.experiments.tab6_tables import verdict
     >>> verdict(np.array([-1.0, -2.0, -1.5, -1.0, -2.0])), verdict(np.array([-1.0]))
     ('ahead', '–')
     """

@@ -67,15 +67,9 @@ class _Worker:
 class Workers:
     """A few processes that live until the block ends, however it ends.
 
-    They are started anew rather than forked, since threads of the matrix library do not survive
-    a fork. A process that dies is replaced; one whose parent dies ends itself.
-
-    Parameters
-    ----------
-    n_workers : int
-        How many tasks run beside each other.
-    one_thread : bool
-        Whether each process is kept to one thread.
+    They are started anew rather than forked, since threads of the matrix library do not survive a
+    fork. A process that dies is replaced; one whose parent dies ends itself. If `one_thread`, each
+    is kept to one thread.
     """
 
     def __init__(self, n_workers: int, *, one_thread: bool) -> None:
@@ -96,10 +90,7 @@ class Workers:
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome | None]:
         """Work through tasks, begun in their order.
 
-        Yields
-        ------
-        Outcome or None
-            Outcomes in the order in which they come; None now and then while none does.
+        Outcomes come in the order in which they are ready; None now and then while none is.
         """
         pending = deque(tasks)
         while len(self._workers) < min(self._n_workers, len(pending)):

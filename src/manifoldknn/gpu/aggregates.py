@@ -30,21 +30,10 @@ Levels = tuple[torch.Tensor, ...]
 def aggregates(
     row: torch.Tensor, column: torch.Tensor, log_weights: torch.Tensor, n_rows: int
 ) -> Levels:
-    """Return which rows belong together, level by level.
+    """Return which rows belong together, level by level, as on the CPU.
 
-    Parameters
-    ----------
-    row, column : Tensor of int64
-        Ends of every edge, once in each direction, by rows.
-    log_weights : Tensor of float64
-        Their logarithms.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    tuple of Tensor
-        As on the CPU; nothing for a graph that falls into too many pieces.
+    Edges come once in each direction, by rows. A graph that falls into too many pieces has no
+    levels.
     """
     if not len(row):
         return ()
@@ -102,18 +91,8 @@ def _favourites(
 class Preconditioner:
     """About A⁻¹ for A = I - αS with must-links, some copies of one graph after the other.
 
-    Parameters
-    ----------
-    offsets, columns, values, linked, group, scale, alpha
-        As in `WalkOperator`.
-    half_log_degrees : Tensor of shape (n_rows,)
-        log √d.
-    rows : Tensor of int64, shape (n_rows,)
-        All rows of all copies, in the order of the matrix.
-    levels : tuple of Tensor
-        Of one copy, from `aggregates`.
-    copies : int
-        How many there are.
+    `offsets` to `alpha` are those of `WalkOperator`, and `rows` all rows of all copies in the order
+    of that matrix; `levels` are of one copy, from `aggregates`.
     """
 
     def __init__(

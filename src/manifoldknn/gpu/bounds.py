@@ -40,29 +40,11 @@ def log_error(
     *,
     sharp: bool = True,
 ) -> torch.Tensor:
-    """Return the logarithm of a bound on the error of every entry.
+    """Return the logarithm of the smallest of this module's bounds on the error of every entry.
 
-    Parameters
-    ----------
-    matrix : WalkOperator
-        A_UU.
-    x : Tensor of shape (n_rows, n_columns)
-        The solution, about 1 at most in every part and column that has a source.
-    residual : Tensor of shape (n_rows, n_columns)
-        ``rhs - A_UU x`` as computed.
-    parts : Parts
-        Connected parts of the rows; errors are bounded part by part.
-    half_log_degrees : Tensor of shape (n_rows,)
-        log √d of the rows.
-    alpha : float
-        Share of strength kept per step.
-    sharp : bool, default=True
-        Whether to solve for the third bound: as long as some 200 iterations.
-
-    Returns
-    -------
-    Tensor of shape (n_rows, n_columns)
-        The smallest of the bounds in the text of this module.
+    `x` solves A_UU x = b and is about 1 at most in every part and column that has a source;
+    `residual` is b - A_UU x as computed, and errors are bounded part by part. Only a `sharp` bound
+    solves for the third: as long as some 200 iterations.
     """
     size = residual.abs().add_(x.abs(), alpha=_ROUNDING)
     # Where a column has no source, zeros are exact.

@@ -25,25 +25,10 @@ _VALUES = 1 << 27  # values of X that are widened or moved at a time
 
 
 def short_bridges(X: torch.Tensor, parts: torch.Tensor) -> Edges:
-    """Return short edges that join separate parts into one.
+    """Return short edges that join `parts`, numbered from 0, into one; one less than there are.
 
-    Parameters
-    ----------
-    X : Tensor of shape (n_samples, n_features)
-        The samples.
-    parts : Tensor of int64, shape (n_samples,)
-        Number of the part each sample belongs to, 0 … n_parts - 1.
-
-    Returns
-    -------
-    low, high : ndarray of int
-        Joining edges, ``low < high``, sorted; one less than there are parts.
-    length : ndarray of float
-        Their Euclidean lengths.
-
-    Notes
-    -----
-    Cost O(n·d) per part that a part looks at. Rows are compared in the precision of X.
+    Sorted, ``low < high``, with their Euclidean lengths. Cost O(n·d) per part that a part looks at.
+    Rows are compared in the precision of X.
     """
     found: list[NDArray[np.intp]] = []
     while int(parts.max()) > 0:
@@ -51,7 +36,7 @@ def short_bridges(X: torch.Tensor, parts: torch.Tensor) -> Edges:
         low, high = pairs.min(axis=1), pairs.max(axis=1)
         ends = parts[torch.as_tensor(pairs, device=parts.device)].cpu().numpy()
         n_parts = int(parts.max()) + 1
-        kept = tree_of_parts(ends[:, 0], ends[:, 1], _lengths(X, low, high), n_parts)
+        kept = tree_of_parts(ends[:, 0], ends[:, 1], pair_lengths(X, low, high), n_parts)
         found.append(np.column_stack([low[kept], high[kept]]))
         links = sparse.coo_array(
             (np.ones(len(kept)), (ends[kept, 0], ends[kept, 1])), shape=(n_parts, n_parts)
@@ -59,10 +44,13 @@ def short_bridges(X: torch.Tensor, parts: torch.Tensor) -> Edges:
         merged = csgraph.connected_components(links, directed=False)[1].astype(np.int64)
         parts = torch.as_tensor(merged, device=parts.device)[parts]
     low, high = np.unique(np.concatenate(found), axis=0).T
-    return low, high, _lengths(X, low, high)
+    return low, high, pair_lengths(X, low, high)
 
 
-def _lengths(X: torch.Tensor, low: NDArray[np.intp], high: NDArray[np.intp]) -> NDArray[np.float64]:
+def pair_lengths(
+    X: torch.Tensor, low: NDArray[np.intp], high: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the lengths of some pairs, measured on the processor."""
     needed, place = np.unique(np.concatenate([low, high]), return_inverse=True)
     values = X[torch.as_tensor(needed, device=X.device)].cpu().numpy()
     return euclidean_pairs(values, values, place[: len(low)], place[len(low) :])

@@ -17,31 +17,11 @@ _Map = Callable[[torch.Tensor], torch.Tensor]
 class ConjugateGradients:
     """Solve ``A x = b`` for every column of `rhs`, A symmetric positive definite.
 
-    All columns go on until each has what it was asked for: a column that has converged
-    gets better still.
+    All columns go on until each has what it was asked for: a column that has converged gets better
+    still. Columns of zeros are answered by zeros. `apply` and `precondition` (about A⁻¹, symmetric
+    and positive definite) return new tensors. Error in the A-norm falls by at least (√κ-1)/(√κ+1)
+    per iteration; memory is five blocks.
 
-    Parameters
-    ----------
-    apply : callable
-        Returns the product of A with a block of shape (n, any), as a new tensor.
-    rhs : Tensor of shape (n, n_columns)
-        Right-hand sides; columns of zeros are answered by zeros.
-    precondition : callable, optional
-        Returns about A⁻¹ times a block, as a new tensor; symmetric and positive definite.
-
-    Attributes
-    ----------
-    x : Tensor of shape (n, n_columns)
-        Solutions so far.
-    n_iter : int
-        Products with A so far.
-
-    Notes
-    -----
-    Error in the A-norm falls by at least (√κ-1)/(√κ+1) per iteration; memory is five blocks.
-
-    Examples
-    --------
     >>> import torch
     >>> from manifoldknn.gpu.cg import ConjugateGradients
     >>> A = torch.tensor([[2.0, 1.0], [1.0, 2.0]], dtype=torch.float64)
@@ -54,8 +34,8 @@ class ConjugateGradients:
 
     def __init__(self, apply: _Map, rhs: torch.Tensor, precondition: _Map | None = None) -> None:
         self._apply, self._precondition = apply, precondition
-        self.x = torch.zeros_like(rhs)
-        self.n_iter = 0
+        self.x = torch.zeros_like(rhs)  # solutions so far
+        self.n_iter = 0  # products with A so far
         self._scratch = torch.empty_like(rhs)
         self._r, self._p = torch.empty_like(rhs), torch.empty_like(rhs)
         self._rz = rhs.new_empty(rhs.shape[1])
@@ -74,20 +54,7 @@ class ConjugateGradients:
         return self._r.norm(dim=0)
 
     def advance(self, goals: torch.Tensor, max_iter: int) -> bool:
-        """Iterate until residuals have at most the given norms.
-
-        Parameters
-        ----------
-        goals : Tensor of shape (n_columns,)
-            Norms of residuals asked for.
-        max_iter : int
-            Limit on iterations of this call.
-
-        Returns
-        -------
-        bool
-            Whether every column got there.
-        """
+        """Iterate until residuals have at most the norms in `goals`; tell whether all got there."""
         left = max_iter
         done = bool((self.residual_norms() <= goals).all())
         while left > 0 and not done:

@@ -21,18 +21,10 @@ _COMPARED = 1 << 27  # entries of lists that are looked into at a time
 
 @dataclass(frozen=True)
 class Pairs:
-    """Undirected edges on the device, sorted by ``(low, high)``.
+    """Undirected edges on the device, ``low < high``, sorted by ``(low, high)``."""
 
-    Attributes
-    ----------
-    low, high : Tensor of int32
-        Ends, ``low < high``.
-    length : Tensor of float
-        Lengths.
-    """
-
-    low: torch.Tensor
-    high: torch.Tensor
+    low: torch.Tensor  # int32
+    high: torch.Tensor  # int32
     length: torch.Tensor
 
     def chosen(self, which: torch.Tensor) -> Pairs:
@@ -45,18 +37,7 @@ class Pairs:
 
 
 def union_pairs(indices: torch.Tensor, distances: torch.Tensor) -> Pairs:
-    """Return the pairs of which one is among the other's neighbours.
-
-    Parameters
-    ----------
-    indices, distances : Tensor of shape (n_samples, n_neighbors)
-        Neighbours of every sample.
-
-    Returns
-    -------
-    Pairs
-        The edges, lengths in the precision of `distances`.
-    """
+    """Return the pairs of which one is among the other's neighbours."""
     return _candidates(indices, distances, 0)[0]
 
 
@@ -70,26 +51,9 @@ def pruned_pairs(
 ) -> Pairs:
     """Return the pairs of the pruned graph: mutual neighbours plus a spanning tree.
 
-    Parameters
-    ----------
-    indices, distances : Tensor of shape (n_samples, n_candidates)
-        Candidate neighbours of every sample (30, or `n_neighbors` if that is more).
-    n_neighbors : int
-        Neighbours that count as mutual.
-    X : Tensor of shape (n_samples, n_features)
-        The samples, for joining separate parts.
-    metric : str or callable
-        Distance between two rows.
-
-    Returns
-    -------
-    Pairs
-        The edges that `manifoldknn.edges.pruned_edges` selects.
-
-    Notes
-    -----
-    Cost O(n·k²) comparisons and two sorts of at most n·k edges; memory is about 60
-    bytes per candidate.
+    The edges that `manifoldknn.edges.pruned_edges` selects among as many candidates of every sample
+    (30, or `n_neighbors` if that is more); X is looked at to join separate parts. Cost O(n·k²)
+    comparisons and two sorts of at most n·k edges; memory is about 60 bytes per candidate.
     """
     pairs, keep = _candidates(indices, distances, n_neighbors)
     # Sorted by (low, high) before: equal lengths stay in that order.

@@ -29,24 +29,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TorchGraph:
-    """The constrained graph on a device, or several as one.
+    """The constrained graph on a device, or several as one."""
 
-    Attributes
-    ----------
-    offsets : Tensor of int64, shape (n_samples + 1,)
-        Where the entries of each row start.
-    columns : Tensor of int32, shape (n_entries,)
-        Column of each entry, ascending in a row.
-    log_weights : Tensor of float64, shape (n_entries,)
-        Logarithm of each weight of the third rule; symmetric, without diagonal.
-    must_link : ndarray of shape (n_samples,)
-        Class number of labelled samples, -1 elsewhere; see `ConstrainedGraph`.
-    """
-
-    offsets: torch.Tensor
-    columns: torch.Tensor
-    log_weights: torch.Tensor
-    must_link: NDArray[np.intp]
+    offsets: torch.Tensor  # int64: where the entries of each row start, and the end
+    columns: torch.Tensor  # int32, ascending in a row
+    log_weights: torch.Tensor  # of the third rule, float64; symmetric, without diagonal
+    must_link: NDArray[np.intp]  # class numbers, -1 where unlabelled; see `ConstrainedGraph`
 
     @property
     def n_samples(self) -> int:
@@ -80,24 +68,10 @@ class TorchGraph:
 
 @dataclass(frozen=True)
 class TorchRecipe:
-    """Everything a constrained graph is made of, but for the labels, on a device.
+    """Everything a constrained graph is made of, but for the labels, on a device."""
 
-    Attributes
-    ----------
-    near : Tensor of int32, shape (n_samples, graph_neighbors)
-        Nearest neighbours of every sample, for the strengthened trees.
-    pairs : Pairs
-        The pairs that carry the third rule.
-    sigma : float
-        Kernel width.
-    tree_depth, theta
-        As in `ManifoldKNNClassifier`.
-    links : HandLinks
-        Pairs that the user linked or cut apart.
-    """
-
-    near: torch.Tensor
-    pairs: Pairs
+    near: torch.Tensor  # int32, (n_samples, graph_neighbors), for the strengthened trees
+    pairs: Pairs  # that carry the third rule
     sigma: float
     tree_depth: int
     theta: float
@@ -113,20 +87,10 @@ class TorchRecipe:
         return low, high, to_numpy(self.pairs.length.double())
 
     def constrained(self, *codes: NDArray[np.intp], n_classes: int = 0) -> TorchGraph:
-        """Apply Table 1.
+        """Apply Table 1 to class numbers, -1 where unlabelled.
 
-        Parameters
-        ----------
-        *codes : ndarray of shape (n_samples,)
-            Class numbers, -1 where unlabelled. More than one of these make as many graphs
-            one after the other, without an edge between them.
-        n_classes : int, optional
-            What is added to class numbers from one graph to the next.
-
-        Returns
-        -------
-        TorchGraph
-            With ``len(codes) * n_samples`` rows.
+        More than one array of these makes as many graphs one after the other, without an edge
+        between them; `n_classes` is added to class numbers from one to the next.
         """
         n = len(codes[0])
         low, high, length = self.pairs.low.long(), self.pairs.high.long(), self.pairs.length
@@ -172,32 +136,12 @@ def torch_graph(
     metric: Any,
     links: HandLinks = NO_LINKS,
 ) -> tuple[TorchRecipe, TorchGraph]:
-    """Build the constrained graph from neighbours that were found before.
+    """Build the constrained graph from neighbours that were found before, nearest first.
 
-    Parameters
-    ----------
-    indices, distances : Tensor of shape (n_samples, n_candidates)
-        At least ``candidate_count(...)`` neighbours of every sample, nearest first.
-    codes : ndarray of shape (n_samples,)
-        Class numbers, -1 where unlabelled.
-    X : Tensor of shape (n_samples, n_features)
-        The samples, looked at only where separate parts have to be joined.
-    graph : {"pruned", "union"}
-        Which pairs are linked.
-    graph_neighbors, sigma, tree_depth, theta, metric
-        As in `ManifoldKNNClassifier`.
-    links : HandLinks, optional
-        Pairs that the user linked or cut apart.
-
-    Returns
-    -------
-    TorchRecipe, TorchGraph
-        On the device of the neighbours; on the CPU if that has no double precision.
-
-    Notes
-    -----
-    About 60 bytes per candidate neighbour while edges are chosen, 50 per edge after. Where
-    the device has no such room, the same steps run on the CPU.
+    At least ``candidate_count(...)`` of every sample; X is looked at only where separate parts have
+    to be joined. Both results are on the device of the neighbours, or on the CPU if that has no
+    double precision. About 60 bytes per candidate neighbour while edges are chosen, 50 per edge
+    after: where the device has no such room, the same steps run on the CPU.
     """
     if graph == "full":
         raise ValueError(
@@ -240,20 +184,7 @@ def torch_graph(
 
 
 def row_log_sums(offsets: torch.Tensor, logs: torch.Tensor) -> torch.Tensor:
-    """Return log Σ exp over the entries of every row, -inf where a row has none.
-
-    Parameters
-    ----------
-    offsets : Tensor of int64, shape (n_rows + 1,)
-        Where the entries of each row start.
-    logs : Tensor of float64, shape (n_entries,)
-        Logarithms of the entries.
-
-    Returns
-    -------
-    Tensor of shape (n_rows,)
-        Logarithms of the sums.
-    """
+    """Return log Σ exp over the entries of every row, -inf where a row has none."""
     out = torch.full((len(offsets) - 1,), -torch.inf, dtype=torch.float64, device=logs.device)
     filled = torch.nonzero(offsets.diff()).squeeze(1)
     if len(filled):
@@ -263,18 +194,7 @@ def row_log_sums(offsets: torch.Tensor, logs: torch.Tensor) -> torch.Tensor:
 
 
 def torch_sigma(distances: torch.Tensor) -> float:
-    """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), as `automatic_sigma` does.
-
-    Parameters
-    ----------
-    distances : Tensor of shape (n_samples, n_neighbors)
-        Distances of every sample's neighbours, nearest first.
-
-    Returns
-    -------
-    float
-        The kernel width.
-    """
+    """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), as `automatic_sigma` does."""
     seventh = distances[:, min(SIGMA_NEIGHBOR, distances.shape[1]) - 1].double()
     first = distances[:, 0].double()
     spread = (seventh - first) * (seventh + first)  # a² - b² would cancel

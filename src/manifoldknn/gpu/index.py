@@ -16,8 +16,6 @@ from manifoldknn.neighbors import NeighborIndex, Neighbors
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["TorchIndex", "device_name", "exact_pays"]
-
 # Up to this much an H200 takes about a second; a pair costs its products and its place in
 # the selection, which is worth about 500 more.
 _EXACT_WORK = 3e13
@@ -26,22 +24,10 @@ _FEW_PRODUCTS = 1e11  # for new rows: looking at every sample takes milliseconds
 
 
 def exact_pays(n_queries: int, n_samples: int, n_features: int, *, few: bool = False) -> bool:
-    """Tell whether comparing everything is quick enough on a device.
+    """Tell whether comparing everything takes no more than about a second on an H200.
 
-    Parameters
-    ----------
-    n_queries, n_samples, n_features : int
-        What there is to compare.
-    few : bool, default=False
-        Whether to be quicker than an approximate search, not only quick.
+    If `few`, a few milliseconds: quicker than an approximate search, not only quick.
 
-    Returns
-    -------
-    bool
-        True up to about a second, or a few milliseconds, on an H200.
-
-    Examples
-    --------
     >>> from manifoldknn.gpu.index import exact_pays
     >>> exact_pays(70_000, 70_000, 784), exact_pays(1_000_000, 1_000_000, 128)
     (True, False)
@@ -56,24 +42,12 @@ def device_name(device: Any) -> str:
 
 
 class TorchIndex(NeighborIndex):
-    """Neighbours of rows that are kept on a device.
+    """Neighbours of rows, an array or a tensor, that are kept on a device.
 
     What it returns are NumPy arrays, as every index does; the ``device_...`` methods
     leave them where they are. Written down, it is its samples: the device is opened again
-    when the first question comes, or the CPU is asked if there is none.
-
-    Parameters
-    ----------
-    X : ndarray or torch.Tensor of shape (n_samples, n_features)
-        The samples.
-    metric : {"euclidean", "cosine"}
-        Distance between two rows.
-    device : torch.device
-        Where to search.
-    engine : {"auto", "exact", "inverted"}, default="auto"
-        "auto": exact up to some 200,000 rows of 128 columns, then inverted.
-    seed : int, default=0
-        Seed of approximate searches.
+    when the first question comes, or the CPU is asked if there is none. The engine "auto" is
+    "exact" up to some 200,000 rows of 128 columns, then "inverted".
     """
 
     def __init__(
@@ -156,17 +130,9 @@ class TorchIndex(NeighborIndex):
         return to_host(self._samples[torch.as_tensor(chosen, device=self._samples.device)])
 
     def device_lists(self, n_neighbors: int) -> tuple[Any, Any]:
-        """Return the nearest *other* samples of every sample, as tensors.
+        """Return the nearest *other* samples of every sample, at most all of them, as tensors.
 
-        Parameters
-        ----------
-        n_neighbors : int
-            How many, at most ``n_samples - 1``.
-
-        Returns
-        -------
-        indices, distances : torch.Tensor of shape (n_samples, n_neighbors)
-            Nearest first, equal distances by index.
+        Nearest first, equal distances by index.
         """
         import torch
 
@@ -179,20 +145,7 @@ class TorchIndex(NeighborIndex):
         return exact_neighbors(rows, rows.exact, n_neighbors, itself=everyone)
 
     def device_query(self, Q: Any, n_neighbors: int) -> tuple[Any, Any]:
-        """Return the nearest samples of new rows, as tensors.
-
-        Parameters
-        ----------
-        Q : torch.Tensor of shape (n_queries, n_features)
-            Rows in the form of ``device_rows.exact``.
-        n_neighbors : int
-            How many.
-
-        Returns
-        -------
-        indices, distances : torch.Tensor of shape (n_queries, n_neighbors)
-            Nearest first.
-        """
+        """Return the nearest samples of new rows like ``device_rows.exact``, as tensors."""
         rows = self._device_rows
         assert rows is not None
         quick = exact_pays(len(Q), len(rows), rows.n_features, few=True)

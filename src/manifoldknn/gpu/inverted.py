@@ -25,8 +25,6 @@ from manifoldknn.gpu.tensors import tile_rows, with_tiles
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["RECALL", "InvertedCells"]
-
 RECALL = 0.97  # of the 30 nearest, as on the CPU
 _CHECKED_ROWS = 256
 _CHECKED_NEIGHBORS = 30
@@ -42,22 +40,6 @@ _LINKS_AT_ONCE = 1 << 28  # looked through for those that are there
 class InvertedCells:
     """Approximate neighbours with a measured recall.
 
-    Parameters
-    ----------
-    rows : DeviceRows
-        The samples.
-    seed : int
-        Seed of the centres and of the check.
-
-    Attributes
-    ----------
-    recall : float
-        Share of the true 30 nearest that the search finds, measured on a sample.
-    n_probes : int
-        Cells that every row looks into, at least.
-
-    Notes
-    -----
     4√n cells: O(n^1.5·d) for each of the cells looked into. Another copy of the rows in
     single precision, sorted by cell.
     """
@@ -91,10 +73,10 @@ class InvertedCells:
         beside = self._products[torch.as_tensor(company, device=rows.device)]
         tries = [p for e in range(30) for p in (2**e, 3 * 2**e // 2) if p < self.n_cells]
         for n_probes in [*dict.fromkeys(tries), self.n_cells]:
-            self.n_probes = n_probes
+            self.n_probes = n_probes  # cells that every row looks into, at least
             self._link(beside)
             found = self.search(asked, self._truth.shape[1], n_homes=1, everywhere=False)[0]
-            self.recall = share_found(self._truth, found)
+            self.recall = share_found(self._truth, found)  # of the true 30 nearest
             if self.recall >= RECALL:
                 break
         self._link(self._products)
@@ -144,30 +126,15 @@ class InvertedCells:
         return np.append(np.arange(start, end, step), place)
 
     def among_samples(self, count: int) -> tuple[Any, Any]:
-        """Return the nearest *other* samples of every sample, as far as they were found.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        indices, distances : torch.Tensor of shape (n_samples, count)
-            Nearest first.
-        """
-        near, away = self.search(self.rows.exact, count, itself=True)
-        if count >= self._truth.shape[1] - 1:
-            self._measure_recall(near)
-        return near, away
-
-    def _measure_recall(self, near: Any) -> None:
-        """Measure again what was found in the end, of whole cells."""
+        """Return the nearest *other* samples of every sample, as far as they were found."""
         import torch
 
-        both = torch.cat([self._checked[:, None], near[self._checked].long()], dim=1)
-        self.recall = share_found(self._truth, both[:, : self._truth.shape[1]])
-        logger.info("recall %.3f", self.recall)
+        near, away = self.search(self.rows.exact, count, itself=True)
+        if count >= self._truth.shape[1] - 1:  # measure again, now that whole cells were searched
+            both = torch.cat([self._checked[:, None], near[self._checked].long()], dim=1)
+            self.recall = share_found(self._truth, both[:, : self._truth.shape[1]])
+            logger.info("recall %.3f", self.recall)
+        return near, away
 
     def search(
         self,
@@ -178,25 +145,11 @@ class InvertedCells:
         n_homes: int = _HOMES,
         everywhere: bool = True,
     ) -> tuple[Any, Any]:
-        """Return the nearest samples of some rows, as far as they were found.
+        """Return the nearest samples of rows like ``rows.exact``, as far as they were found.
 
-        Parameters
-        ----------
-        Q : torch.Tensor of shape (n_queries, n_features)
-            Rows in the form of ``rows.exact``.
-        count : int
-            How many neighbours.
-        itself : bool, default=False
-            Whether Q are the samples, which are not their own neighbours.
-        n_homes : int, default=3
-            Nearest cells whose links a new row follows; samples have one home.
-        everywhere : bool, default=True
-            Whether to look at all samples where the cells have too few.
-
-        Returns
-        -------
-        indices, distances : torch.Tensor of shape (n_queries, count)
-            Nearest first.
+        `itself`: Q are the samples, which are not their own neighbours and have one home; new rows
+        follow the links of their `n_homes` nearest cells. `everywhere`: look at all samples where
+        the cells have too few.
         """
         import torch
 
@@ -302,17 +255,6 @@ def _ranges(starts: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.intp
 
 
 def share_found(truth: Any, found: Any) -> float:
-    """Return the share of each row's true neighbours that were found.
-
-    Parameters
-    ----------
-    truth, found : torch.Tensor of shape (n_rows, n_neighbors)
-        Sample numbers, each at most once in a row.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-    """
+    """Return the share of true neighbours that were found; a row names a sample at most once."""
     hits = (truth[:, :, None] == found[:, None, :].to(truth.dtype)).any(dim=2)
     return float(hits.double().mean())

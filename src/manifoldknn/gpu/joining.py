@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from manifoldknn import joining
-from manifoldknn.distances import EUCLIDEAN, euclidean_pairs
-from manifoldknn.gpu.bridges import short_bridges
+from manifoldknn.distances import EUCLIDEAN
+from manifoldknn.gpu.bridges import pair_lengths, short_bridges
 from manifoldknn.spanning import Edges, joining_edges
 
 _TILE = 1 << 25  # distances at a time
@@ -24,28 +24,10 @@ _COLUMNS = 1 << 24  # values of X that are widened at a time
 
 
 def joined_parts(X: torch.Tensor, parts: torch.Tensor, metric: Any) -> Edges:
-    """Return edges that join separate parts into one.
+    """Return edges that join `parts`, numbered from 0, into one; one less than there are.
 
-    Parameters
-    ----------
-    X : Tensor of shape (n_samples, n_features)
-        The samples.
-    parts : Tensor of int64, shape (n_samples,)
-        Number of the part each sample belongs to, 0 … n_parts - 1.
-    metric : str or callable
-        Distance between two rows. Other than Euclidean ones are measured on the
-        processor.
-
-    Returns
-    -------
-    low, high : ndarray of int
-        Joining edges, ``low < high``, sorted; one less than there are parts.
-    length : ndarray of float
-        Their lengths.
-
-    Notes
-    -----
-    Cost O(s·n·d) for the s rows outside the largest part, up to some 1e9 pairs; beyond,
+    Sorted, ``low < high``, with their lengths; other than Euclidean ones are measured on the
+    processor. Cost O(s·n·d) for the s rows outside the largest part, up to some 1e9 pairs; beyond,
     O(n·d) per part that a part looks at.
     """
     if not (isinstance(metric, str) and metric in EUCLIDEAN):
@@ -64,14 +46,14 @@ def _nearest_strangers(
     distance: NDArray[np.float64],
 ) -> None:
     """Find the nearest sample of another part for `rows`, in place."""
-    n, d = X.shape
+    n, n_features = X.shape
     part = torch.as_tensor(parts, device=X.device)
     centre = X.mean(0, dtype=torch.float64)
     for start in range(0, len(rows), max(1, _TILE // n)):
         some = rows[start : start + max(1, _TILE // n)]
         ours = torch.as_tensor(some, device=X.device)
         query = X[ours].double() - centre
-        step = max(1, _COLUMNS // d)
+        step = max(1, _COLUMNS // n_features)
         away = torch.cat(
             [
                 torch.cdist(
@@ -88,22 +70,9 @@ def _nearest_strangers(
         away.masked_fill_(part[ours][:, None] == part[None, :], torch.inf)
         limit = away.amin(1, keepdim=True) + slack
         r, c = (found.cpu().numpy() for found in torch.nonzero(away <= limit, as_tuple=True))
-        _settle(X, some, r, c, stranger, distance)
-
-
-def _settle(
-    X: torch.Tensor,
-    rows: NDArray[np.intp],
-    r: NDArray[np.intp],
-    c: NDArray[np.intp],
-    stranger: NDArray[np.intp],
-    distance: NDArray[np.float64],
-) -> None:
-    """Take the nearest of some candidates, by distance and then by numbers."""
-    needed, place = np.unique(np.concatenate([rows[r], c]), return_inverse=True)
-    values = X[torch.as_tensor(needed, device=X.device)].cpu().numpy()
-    d = euclidean_pairs(values, values, place[: len(r)], place[len(r) :])
-    order = np.lexsort((np.maximum(rows[r], c), np.minimum(rows[r], c), d, r))
-    first = order[np.unique(r[order], return_index=True)[1]]
-    stranger[rows] = c[first]
-    distance[rows] = d[first]
+        d = pair_lengths(X, some[r], c)
+        # The nearest, by distance and then by numbers.
+        order = np.lexsort((np.maximum(some[r], c), np.minimum(some[r], c), d, r))
+        first = order[np.unique(r[order], return_index=True)[1]]
+        stranger[some] = c[first]
+        distance[some] = d[first]

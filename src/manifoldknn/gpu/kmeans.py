@@ -12,8 +12,6 @@ import numpy as np
 
 from manifoldknn.gpu.tensors import tile_rows, with_tiles
 
-__all__ = ["cell_centers", "nearest_centers"]
-
 _CELLS_PER_ROOT = 4.0
 _ROWS_PER_CELL = 64  # of the sample that centres are learnt from
 _ROUNDS = 8
@@ -22,21 +20,9 @@ _TILE_BYTES = 1 << 31
 
 
 def cell_centers(products: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return 4√n centres of rows.
+    """Return 4√n centres of rows within ±1 (but for rounding), and their squared lengths.
 
-    Parameters
-    ----------
-    products : torch.Tensor of shape (n_samples, n_features), float32
-        Rows within ±1 (but for rounding).
-    rng : numpy.random.Generator
-        Draws the sample and the first centres.
-
-    Returns
-    -------
-    centers : torch.Tensor of shape (n_cells, n_features), float32
-        Each the mean of the sampled rows nearest to it, nearly.
-    norms : torch.Tensor of shape (n_cells,), float32
-        Their squared lengths.
+    Each is the mean of the sampled rows nearest to it, nearly.
     """
     import torch
 
@@ -70,22 +56,7 @@ def _means(sample: Any, fixed: Any, nearest: Any, centers: Any) -> Any:
 
 
 def nearest_centers(products: Any, centers: Any, norms: Any, count: int) -> Any:
-    """Return the nearest centres of rows, the nearest first.
-
-    Parameters
-    ----------
-    products : torch.Tensor of shape (n_rows, n_features), float32
-        Rows.
-    centers, norms : torch.Tensor
-        Centres and their squared lengths.
-    count : int
-        How many.
-
-    Returns
-    -------
-    torch.Tensor of shape (n_rows, count), int64
-        Numbers of centres.
-    """
+    """Return the numbers of the `count` nearest centres of every row, the nearest first."""
     import torch
 
     out = torch.empty((len(products), count), dtype=torch.int64, device=products.device)

@@ -18,8 +18,6 @@ from manifoldknn.gpu.tensors import tile_rows, with_tiles
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["exact_neighbors"]
-
 _TILE_BYTES = 1 << 32
 _MOST_COLUMNS = 1 << 20
 _SPARE = 16  # candidates beyond those wanted, so that few rows are searched twice
@@ -31,30 +29,11 @@ _MEASURED_PAIRS = 1 << 24
 
 
 def exact_neighbors(rows: DeviceRows, Q: Any, count: int, *, itself: Any = None) -> tuple[Any, Any]:
-    """Return the nearest samples of some rows, by distance and then index.
+    """Return the nearest samples of rows like ``rows.exact``, by distance and then index.
 
-    Parameters
-    ----------
-    rows : DeviceRows
-        The samples.
-    Q : torch.Tensor of shape (n_queries, n_features)
-        Rows in the form of ``rows.exact``.
-    count : int
-        How many neighbours; at most the number of samples, itself not counted.
-    itself : torch.Tensor of shape (n_queries,), optional
-        If Q are samples: their numbers. They are not their own neighbours.
-
-    Returns
-    -------
-    indices : torch.Tensor of shape (n_queries, count), int64
-        Nearest first.
-    distances : torch.Tensor of shape (n_queries, count), float64
-        Their distances, ascending.
-
-    Notes
-    -----
-    O(n_queries·n·d) products. A tile of rows follows the free memory and shrinks when
-    that runs out.
+    If Q are samples, `itself` are their numbers: they are not their own neighbours, and `count` is
+    at most one less. O(n_queries·n·d) products. A tile of rows follows the free memory and shrinks
+    when that runs out.
     """
     import torch
 

@@ -21,16 +21,8 @@ _TERMS = 1 << 26  # logarithms that are added up at a time
 class Parts:
     """Some rows, those of one connected part together.
 
-    Attributes
-    ----------
-    rows : Tensor of int64
-        Row numbers.
-    number : Tensor of int64
-        The part of each, ascending from 0.
-    runs : Runs
-        The rows of each part.
-    n_cut : int
-        Edges passed over because their entry in S is below ``exp(LOG_CUT)``.
+    `number` is the part of each, ascending from 0; `n_cut` edges were passed over because their
+    entry in S is below ``exp(LOG_CUT)``.
     """
 
     def __init__(self, rows: torch.Tensor, number: torch.Tensor, n_cut: int) -> None:
@@ -49,24 +41,7 @@ class Parts:
 
 
 class NormalizedTorchGraph:
-    """S = D^-½ W D^-½ with entries as logarithms, and its restrictions.
-
-    Parameters
-    ----------
-    graph : TorchGraph
-        W.
-
-    Attributes
-    ----------
-    log_degrees : Tensor of shape (n_samples,)
-        Logarithms of D.
-    n_samples : int
-        Number of nodes.
-    levels : tuple of Tensor
-        Rows that belong together, from `find_levels`: long walks are then much quicker.
-    copies : int
-        How many graphs one after the other these levels are for.
-    """
+    """S = D^-½ W D^-½ with entries as logarithms, and its restrictions."""
 
     def __init__(self, graph: TorchGraph) -> None:
         self.n_samples, self.device = graph.n_samples, graph.device
@@ -83,8 +58,8 @@ class NormalizedTorchGraph:
         self._group = torch.as_tensor(codes[linked].astype(np.int64), device=self.device)
         self._everything: Parts | None = None
         self._whole: dict[float, WalkOperator] = {}
-        self.levels: Levels = ()
-        self.copies = 1
+        self.levels: Levels = ()  # from `find_levels`: long walks are then much quicker
+        self.copies = 1  # how many graphs one after the other these levels are for
 
     def find_levels(self) -> Levels:
         """Return which rows belong together; labels have no part in it."""

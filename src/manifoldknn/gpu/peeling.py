@@ -39,25 +39,15 @@ _LOG_LARGE = 60.0  # of a guess, on the scale of the right-hand side
 
 @dataclass(frozen=True)
 class TorchColumns:
-    """Right-hand sides b and what their solutions are used for, as `manifoldknn.peeling.Columns`.
+    """Right-hand sides b and what their solutions are for, as `manifoldknn.peeling.Columns`."""
 
-    Attributes
-    ----------
-    rows, cols : Tensor of int64
-        Places where b is not 0.
-    log_values : Tensor of float64
-        Logarithms of b there.
-    views : Tensor of float64, shape (n_views, n_columns)
-        Logarithms of column factors in which entries of a row are compared; -inf leaves a
-        column out.
-    reach : float, default=0
-        Entries down to ``exp(-reach)`` of the largest of their row must be accurate by themselves.
-    """
-
-    rows: torch.Tensor
+    rows: torch.Tensor  # places where b is not 0
     cols: torch.Tensor
-    log_values: torch.Tensor
+    log_values: torch.Tensor  # of b there
+    # (n_views, n_columns): logarithms of column factors in which entries of a row are compared;
+    # -inf leaves a column out.
     views: torch.Tensor
+    # Entries down to exp(-reach) of the largest of their row must be accurate by themselves.
     reach: float = 0.0
 
     @property
@@ -74,21 +64,11 @@ class TorchColumns:
 
 @dataclass(frozen=True)
 class TorchSolution:
-    """Nonnegative columns, as logarithms.
+    """Nonnegative columns, as logarithms."""
 
-    Attributes
-    ----------
-    log_values : Tensor of shape (n_samples, n_columns)
-        Logarithms; -inf in whole rows that no source reaches.
-    n_iter : int
-        Products with the graph that were needed.
-    converged : bool
-        Whether every row reached the accuracy asked for.
-    """
-
-    log_values: torch.Tensor
-    n_iter: int
-    converged: bool
+    log_values: torch.Tensor  # -inf in whole rows that no source reaches
+    n_iter: int  # products with the graph
+    converged: bool  # whether every row reached the accuracy asked for
 
 
 @dataclass(frozen=True)
@@ -112,34 +92,11 @@ def solve_on_device(
 ) -> TorchSolution:
     """Solve (I - αS) x = b so that every row of x is accurate.
 
-    Parameters
-    ----------
-    graph : NormalizedTorchGraph
-        S.
-    columns : TorchColumns
-        Right-hand sides.
-    alpha : float
-        Share of strength kept per step.
-    tol : float
-        Error allowed in an entry, relative to the largest of its row.
-    max_iter : int
-        Limit on conjugate-gradient iterations per level.
-    reference : Tensor of shape (n_views, n_samples), optional
-        Logarithm of an entry that the row is known to have in some other column, as
-        each view sees it.
-    wanted : Tensor of bool, shape (n_samples,), optional
-        The rows that have to be accurate, if not all.
-    start : Tensor of shape (n_samples, n_columns), optional
-        Logarithms of a guess.
-
-    Returns
-    -------
-    TorchSolution
-        Logarithms of x.
-
-    Notes
-    -----
-    Cost O(iterations · edges · columns); memory is about 120 bytes per row and column.
+    An entry may be wrong by `tol` times the largest of its row; `max_iter` limits the iterations of
+    a level. `reference`, of shape (n_views, n_samples), is the logarithm of an entry that the row
+    is known to have in some other column, as each view sees it. `wanted` masks the rows that have
+    to be accurate, if not all; `start` holds logarithms of a guess. Cost O(iterations · edges ·
+    columns); memory is about 120 bytes per row and column.
     """
     solver = _Levels(graph, columns, alpha, tol, max_iter, reference, wanted, start)
     everyone = torch.arange(graph.n_samples, device=graph.device)

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["matrix_precision"]
-
 _PRECISION = threading.RLock()  # PyTorch has one setting for all threads
 
 
@@ -16,15 +14,9 @@ _PRECISION = threading.RLock()  # PyTorch has one setting for all threads
 def matrix_precision(name: str) -> Iterator[None]:
     """Multiply matrices of single precision in full ("highest") or by TF32 ("high") inside.
 
-    Parameters
-    ----------
-    name : {"highest", "high"}
-        With "high", products of CUDA devices round what they multiply to 11 bits.
-
-    Notes
-    -----
-    PyTorch keeps this for the whole process. Other threads wait here until the block ends, so
-    that products are what their certificate takes them for; the user's setting comes back.
+    With "high", products of CUDA devices round what they multiply to 11 bits. PyTorch keeps this
+    for the whole process. Other threads wait here until the block ends, so that products are what
+    their certificate takes them for; the user's setting comes back.
     """
     import torch
 

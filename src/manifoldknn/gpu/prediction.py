@@ -19,28 +19,13 @@ from manifoldknn.gpu.simplex import torch_simplex_weights
 from manifoldknn.gpu.tensors import is_out_of_memory, is_tensor, moved, release, tile_rows, to_host
 from manifoldknn.similarities import Similarities
 
-__all__ = ["KnownSimilarities", "device_votes"]
-
 _CHUNK_BYTES = 1 << 35
 _MOST_ROWS = 1 << 17
 _MOST_VALUES = 1 << 25  # that are sent to the host at a time
 
 
 class KnownSimilarities:
-    """Similarities of the samples, on a device.
-
-    Parameters
-    ----------
-    source : Similarities
-        As the walk found them.
-    rows : DeviceRows
-        The samples, on the device where the similarities go.
-
-    Attributes
-    ----------
-    source : Similarities
-        What this is a copy of.
-    """
+    """Similarities of the samples as the walk found them, copied to the device of `rows`."""
 
     def __init__(self, source: Similarities, rows: DeviceRows) -> None:
         self.source = source
@@ -49,19 +34,10 @@ class KnownSimilarities:
         )
 
     def combined(self, z: Any, near: Any) -> tuple[Any, Any]:
-        """Return Σ z_i w(x_i,·), as `manifoldknn.similarities.combined` does.
+        """Return log Σ z_i w(x_i,·), as `manifoldknn.similarities.combined` does.
 
-        Parameters
-        ----------
-        z, near : torch.Tensor of shape (n_queries, n_neighbors)
-            Convex weights and the samples they belong to.
-
-        Returns
-        -------
-        logs : torch.Tensor of shape (n_queries, n_columns)
-            Logarithms, less that of the largest of the row.
-        unreached : torch.Tensor of bool of shape (n_queries,)
-            Where no neighbour that counts was reached.
+        Each row less its largest, and where no neighbour that counts was reached; z are convex
+        weights of the samples `near`.
         """
         import torch
 
@@ -86,27 +62,8 @@ def device_votes(
 ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
     """Yield chunks of new rows: the shares of their votes, and which nobody votes for.
 
-    Parameters
-    ----------
-    X : ndarray or torch.Tensor of shape (n_queries, n_features)
-        New rows.
-    index : TorchIndex
-        Search over the samples.
-    known : KnownSimilarities
-        Of the samples.
-    shares : callable
-        The vote: class shares from logarithms of similarities.
-    n_neighbors : int
-        Neighbours that a new row is reconstructed from.
-
-    Yields
-    ------
-    part : slice
-        Rows.
-    shares : ndarray of shape (len(part), n_classes)
-        Rows sum to 1; all 0 where nobody votes.
-    unreached : ndarray of bool
-        Those rows.
+    `shares` makes class shares of logarithms of similarities: rows that sum to 1, all 0 where
+    nobody votes.
     """
     rows = index.device_rows
     assert rows is not None

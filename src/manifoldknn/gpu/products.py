@@ -18,19 +18,8 @@ _LONG = 64  # entries that one thread adds up
 
 
 class SparseProduct:
-    """v → M v for a sparse M.
+    """v → M v for a sparse M, row by row: the entries of each start at its offset.
 
-    Parameters
-    ----------
-    offsets : Tensor of int64, shape (n_rows + 1,)
-        Where the entries of each row start.
-    columns : Tensor of int, shape (n_entries,)
-        Column of each entry.
-    values : Tensor of float, shape (n_entries,)
-        The entries.
-
-    Examples
-    --------
     >>> import torch
     >>> from manifoldknn.gpu.products import SparseProduct
     >>> product = SparseProduct(torch.tensor([0, 1, 3]), torch.tensor([1, 0, 1]), torch.ones(3))
@@ -67,24 +56,9 @@ class SparseProduct:
 class WalkOperator:
     """v → v - α(S v + must-links).
 
-    Parameters
-    ----------
-    offsets, columns, values
-        S without must-links, as in `SparseProduct`.
-    linked, group : Tensor of int64
-        Rows with must-links and their class numbers, the latter ascending.
-    scale : Tensor of float
-        1/√d of those rows.
-    alpha : float
-        Share of strength kept per step.
+    `offsets` to `values` are S without must-links, `linked` the rows that have some, `group` their
+    class numbers, ascending, and `scale` their 1/√d.
 
-    Attributes
-    ----------
-    precondition : callable or None
-        What to speed up its conjugate gradients with.
-
-    Notes
-    -----
     Must-links are D^-½ (YYᵀ - I) D^-½ on the labelled rows, never written out: YᵀD^-½ v is
     appended to v, and the rest is one product with few entries more. On a graphics
     processor every operation counts, however small.
@@ -100,6 +74,7 @@ class WalkOperator:
         scale: torch.Tensor,
         alpha: float,
     ) -> None:
+        # What to speed up its conjugate gradients with.
         self.precondition: Callable[[torch.Tensor], torch.Tensor] | None = None
         n, counts = len(offsets) - 1, offsets.diff()
         more = torch.ones_like(counts)

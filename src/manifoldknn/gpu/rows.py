@@ -14,24 +14,12 @@ import numpy as np
 from manifoldknn.distances import EUCLIDEAN
 from manifoldknn.gpu.tensors import doubles, moved, tile_rows, with_tiles
 
-__all__ = ["GROUP", "DeviceRows", "check_searchable", "smallest", "sorted_pairs"]
-
 GROUP = 64  # columns of which the smallest is looked at first
 _TILE_BYTES = 1 << 31
 
 
 def check_searchable(X: Any, metric: Any, device: Any) -> None:
-    """Raise ValueError unless such rows can be searched on a device.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or torch.Tensor
-        The samples.
-    metric : str or callable
-        Distance between two rows.
-    device : object
-        For the message.
-    """
+    """Raise ValueError unless such rows can be searched on a device."""
     if hasattr(X, "tocsr"):
         raise ValueError(f"X is sparse, which device={str(device)!r} cannot use: use device='cpu'.")
     if not (isinstance(metric, str) and metric in EUCLIDEAN | {"cosine"}):
@@ -42,30 +30,9 @@ def check_searchable(X: Any, metric: Any, device: Any) -> None:
 
 
 class DeviceRows:
-    """Rows on a device.
+    """Finite rows of float32 or float64 on a device.
 
-    Parameters
-    ----------
-    X : ndarray or torch.Tensor of shape (n_samples, n_features)
-        Finite rows of float32 or float64.
-    metric : {"euclidean", "cosine"}
-        Distance between two rows; for "cosine" rows are brought to length 1, and
-        1 - cos = ½‖x-y‖².
-    device : torch.device
-        Where they are kept.
-
-    Attributes
-    ----------
-    exact : torch.Tensor of shape (n_samples, n_features)
-        The rows, to measure; the very X if that is a tensor there.
-    dtype : torch.dtype
-        Of X.
-    products : torch.Tensor of shape (n_samples, n_features), float32
-        The rows moved to the origin and scaled by a power of two.
-    norms : torch.Tensor of shape (n_samples,), float32
-        Their squared lengths.
-    unit : float
-        Length in `products` of what has length 1 in `exact`.
+    For "cosine" rows are brought to length 1, and 1 - cos = ½‖x-y‖².
     """
 
     def __init__(self, X: Any, metric: Any, device: Any) -> None:
@@ -75,7 +42,7 @@ class DeviceRows:
         self.metric = "cosine" if metric == "cosine" else "euclidean"
         X = moved(X, self.wide)
         self.dtype = X.dtype
-        self.exact = self._measurable(X)
+        self.exact = self._measurable(X)  # to measure; the very X if that is a tensor there
         del X  # by cosine another one, which need not be there beside what follows
         self._upright: Any = _is_zero(self.exact) if self.metric == "cosine" else None
         self._center = torch.zeros(self.exact.shape[1], dtype=torch.float64, device=self.wide)
@@ -84,6 +51,7 @@ class DeviceRows:
         largest = (self.exact.amax(dim=0) - self._center).abs()
         largest = torch.maximum(largest, (self.exact.amin(dim=0) - self._center).abs())
         _, exponent = np.frexp(float(largest.max()))
+        # Length in `products` of what has length 1 in `exact`: a power of two.
         self.unit = float(np.ldexp(1.0, -int(exponent)))
         self.products, self.norms = self.prepared(self.exact)
 
@@ -111,8 +79,9 @@ class DeviceRows:
     def prepared(self, rows: Any) -> tuple[Any, Any]:
         """Return measurable rows as products want them, and their squared lengths.
 
-        A row of zeros has no direction: it is 1 away from all, by cosine, as if it had
-        length 1 and stood upright on them.
+        They are moved to the origin, scaled by `unit`, and rounded to single precision. A row of
+        zeros has no direction: it is 1 away from all, by cosine, as if it had length 1 and stood
+        upright on them.
         """
         import torch
 
@@ -133,19 +102,9 @@ class DeviceRows:
         return products, norms
 
     def measured(self, Q: Any, near: Any) -> Any:
-        """Return the distances of rows to some of the samples, in double precision.
+        """Return the distances of measurable rows to some of the samples, in double precision.
 
-        Parameters
-        ----------
-        Q : torch.Tensor of shape (n_queries, n_features)
-            Measurable rows.
-        near : torch.Tensor of shape (n_queries, n_candidates)
-            Samples; negative where there is none.
-
-        Returns
-        -------
-        torch.Tensor of shape (n_queries, n_candidates), float64
-            inf where there is none.
+        Where a number in `near` is negative there is no sample, and the distance is inf.
         """
         import torch
 
@@ -171,22 +130,10 @@ def _is_zero(rows: Any) -> Any:
 
 
 def smallest(scores: Any, count: int) -> tuple[Any, Any]:
-    """Return the smallest entries of every row and their columns, in no order.
+    """Return the `count` ≤ n_columns smallest entries of every row and their columns, in no order.
 
-    The `count` smallest entries lie in the `count` groups of columns with the smallest
-    minima: one look at everything, then a search among few.
-
-    Parameters
-    ----------
-    scores : torch.Tensor of shape (n_rows, n_columns)
-        Numbers.
-    count : int
-        How many, at most ``n_columns``.
-
-    Returns
-    -------
-    values, columns : torch.Tensor of shape (n_rows, count)
-        The smallest.
+    They lie in the `count` groups of columns with the smallest minima: one look at everything,
+    then a search among few.
     """
     import torch
 
@@ -207,20 +154,7 @@ def smallest(scores: Any, count: int) -> tuple[Any, Any]:
 
 
 def sorted_pairs(indices: Any, distances: Any, count: int) -> tuple[Any, Any]:
-    """Return the nearest of some candidates, by distance and then index.
-
-    Parameters
-    ----------
-    indices, distances : torch.Tensor of shape (n_rows, n_candidates)
-        Candidates; inf where one does not count.
-    count : int
-        How many to keep.
-
-    Returns
-    -------
-    indices, distances : torch.Tensor of shape (n_rows, count)
-        The nearest, in order.
-    """
+    """Return the `count` nearest candidates, by distance and then index; inf where one is none."""
     import torch
 
     indices, order = torch.sort(indices, dim=1)

@@ -9,27 +9,13 @@ import numpy as np
 from manifoldknn.gpu.tensors import check_dense
 from manifoldknn.samples import LARGEST, check_range, check_same_length
 
-__all__ = ["check_finite", "check_new_tensor", "check_size", "check_tensor"]
-
 _SMALL = frozenset({"bool", "uint8", "int8", "int16", "uint16", "float16", "bfloat16"})
 
 
 def check_tensor(estimator: Any, X: Any, y: Any) -> Any:
-    """Return the training samples as a tensor of float32 or float64.
+    """Return the training samples as a tensor of float32 or float64, X itself if it is one.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Gets ``n_features_in_``.
-    X : torch.Tensor
-        The user's samples.
-    y : array-like
-        The user's labels, only for their number.
-
-    Returns
-    -------
-    torch.Tensor of shape (n_samples, n_features)
-        The same object if nothing had to change.
+    The estimator gets ``n_features_in_``; y is looked at for its length only.
     """
     X = _matrix(estimator, X)
     if X.shape[0] < 2:
@@ -49,22 +35,7 @@ def check_tensor(estimator: Any, X: Any, y: Any) -> Any:
 
 
 def check_new_tensor(estimator: Any, X: Any, template: Any) -> Any:
-    """Return new samples as a tensor of the dtype that the fitted ones have.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    X : torch.Tensor
-        New rows.
-    template : ndarray
-        Of the dtype wanted.
-
-    Returns
-    -------
-    torch.Tensor
-        Finite rows.
-    """
+    """Return new samples, if finite, as a tensor of the dtype that the fitted ones have."""
     import torch
 
     X = _matrix(estimator, X)

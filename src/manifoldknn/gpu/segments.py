@@ -14,15 +14,8 @@ _PIECE = 128  # rows that one thread goes through
 
 
 class Runs:
-    """Runs of consecutive rows.
+    """Runs of consecutive rows: where each starts, and the end; no run is empty.
 
-    Parameters
-    ----------
-    offsets : Tensor of int64, shape (n_runs + 1,)
-        Where each run starts, and the end; no run is empty.
-
-    Examples
-    --------
     >>> import torch
     >>> from manifoldknn.gpu.segments import Runs
     >>> Runs(torch.tensor([0, 2, 5])).sum(torch.ones(5, 1)).ravel().tolist()
@@ -77,15 +70,7 @@ def run_offsets(numbers: torch.Tensor) -> torch.Tensor:
 def ragged(starts: torch.Tensor, counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the places of several stretches one after the other, and which stretch each is of.
 
-    Parameters
-    ----------
-    starts, counts : Tensor of int64
-        First place and length of every stretch; lengths may be 0.
-
-    Returns
-    -------
-    places, owner : Tensor of int64
-        ``starts[owner] + 0 … counts[owner] - 1``.
+    That is ``starts[owner] + 0 … counts[owner] - 1``, and owner; lengths may be 0.
     """
     owner = torch.repeat_interleave(counts)
     before = torch.cumsum(counts, 0) - counts

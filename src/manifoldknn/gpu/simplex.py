@@ -15,8 +15,6 @@ import numpy as np
 from manifoldknn.gpu.tensors import tile_rows, with_tiles
 from manifoldknn.simplex import _fallback
 
-__all__ = ["torch_simplex_weights"]
-
 _EPS, _TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 _TILE_BYTES = 1 << 31
 
@@ -24,24 +22,9 @@ _TILE_BYTES = 1 << 31
 def torch_simplex_weights(points: Any, samples: Any, near: Any) -> Any:
     """Return the weights that write each point as the nearest convex combination of samples.
 
-    Parameters
-    ----------
-    points : torch.Tensor of shape (m, d)
-        Finite points, on a device with double precision.
-    samples : torch.Tensor of shape (n, d)
-        Samples on the same device.
-    near : torch.Tensor of shape (m, k), int64
-        The samples that each point is combined of.
-
-    Returns
-    -------
-    torch.Tensor of shape (m, k), float64
-        As `simplex_weights` for the same points and neighbours; non-negative, each row
-        summing to one.
-
-    Notes
-    -----
-    O(k²d) a row for the Gram matrix, O(k² + s³) an iteration for a support of s.
+    As `simplex_weights` for the same (m, d) points and their (m, k) neighbours; non-negative, each
+    row summing to one. The device must have double precision. O(k²d) a row for the Gram matrix,
+    O(k² + s³) an iteration for a support of s.
     """
     import torch
 

@@ -16,29 +16,11 @@ _AT_ONCE = 1 << 26  # edges whose numbers are widened to 64 bits at a time
 def spanning_forest(
     one: torch.Tensor, other: torch.Tensor, n_samples: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the spanning forest that takes earlier edges first, and the parts it joins.
+    """Return which edges are in the forest that takes earlier ones first, and each node's part.
 
-    Parameters
-    ----------
-    one, other : Tensor of int32, shape (n_edges,)
-        Ends of the edges, the most wanted edge first.
-    n_samples : int
-        Number of nodes.
+    Parts are numbered in the order of their first nodes. Cost O(m) per round for the m edges still
+    between different parts, and at most log₂ n rounds; memory is 40 bytes per edge.
 
-    Returns
-    -------
-    in_forest : Tensor of bool, shape (n_edges,)
-        Which edges belong to the forest.
-    part : Tensor of int64, shape (n_samples,)
-        Number of the connected part of each node, in the order of their first nodes.
-
-    Notes
-    -----
-    Cost O(m) per round for the m edges still between different parts, and at most
-    log₂ n rounds; memory is 40 bytes per edge.
-
-    Examples
-    --------
     >>> import torch
     >>> from manifoldknn.gpu.spanning import spanning_forest
     >>> one, other = torch.tensor([[0, 1, 0], [1, 2, 2]], dtype=torch.int32)
@@ -65,20 +47,7 @@ def spanning_forest(
 
 
 def connected_parts(one: torch.Tensor, other: torch.Tensor, n_samples: int) -> torch.Tensor:
-    """Return the number of the connected part of each node, in the order of their first nodes.
-
-    Parameters
-    ----------
-    one, other : Tensor of int32
-        Ends of the edges.
-    n_samples : int
-        Number of nodes.
-
-    Returns
-    -------
-    Tensor of int64, shape (n_samples,)
-        Part numbers from 0.
-    """
+    """Return the number of the connected part of each node, in the order of their first nodes."""
     return spanning_forest(one, other, n_samples)[1]
 
 

@@ -47,8 +47,6 @@ from manifoldknn.walked import Walked
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["TorchSteps"]
-
 # Bytes on the device, at the peak of search or graph.
 _PER_CANDIDATE = 80
 _FOR_PRODUCTS = 4  # per value of X: rows in single precision, and the same sorted by cell
@@ -59,36 +57,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class TorchBuilt(BuiltGraph):
-    """The same on the device as well, as long as somebody holds it.
-
-    Attributes
-    ----------
-    there : TorchRecipe
-        All but the labels.
-    graph_there : TorchGraph
-        The graph.
-    kept : Kept
-        What the walk leaves for those with hidden labels.
-    """
+    """The same on the device as well, as long as somebody holds it."""
 
     there: TorchRecipe
     graph_there: TorchGraph
-    kept: Kept = field(default_factory=Kept)
+    kept: Kept = field(default_factory=Kept)  # what the walk leaves for those with hidden labels
 
 
 class TorchSteps:
     """The steps by PyTorch.
 
-    Parameters
-    ----------
-    device : torch.device
-        Where they are taken; without double precision ("mps"), what needs it is done by
-        PyTorch on the CPU.
-
-    Notes
-    -----
-    Remembers on the device what the step before handed over as NumPy arrays, and looks
-    whether it is handed these very arrays.
+    On a device without double precision ("mps"), what needs it is done by PyTorch on the CPU.
+    Remembers on the device what the step before handed over as NumPy arrays, and looks whether it
+    is handed these very arrays.
     """
 
     def __init__(self, device: Any) -> None:

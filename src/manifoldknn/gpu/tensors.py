@@ -13,18 +13,6 @@ from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
 
-__all__ = [
-    "DEVICES",
-    "as_numpy",
-    "check_dense",
-    "chosen_device",
-    "free_bytes",
-    "is_tensor",
-    "moved",
-    "named",
-    "with_tiles",
-]
-
 DEVICES = "'auto', 'cpu', 'cuda', 'cuda:N' or 'mps'"
 _NAME = re.compile(r"auto|cpu|cuda(:\d+)?|mps(:0)?|torch:cpu")
 _SHARE_OF_FREE = 0.25  # of the device's free memory, for one tile and what is made of it
@@ -36,8 +24,6 @@ _NO_MEMORY = ("out of memory", "ALLOC_FAILED", "can't allocate memory", "not eno
 def is_tensor(value: Any) -> bool:
     """Tell whether a value is a tensor of PyTorch, without importing that.
 
-    Examples
-    --------
     >>> from manifoldknn.gpu.tensors import is_tensor
     >>> is_tensor([1.0, 2.0])
     False
@@ -47,17 +33,9 @@ def is_tensor(value: Any) -> bool:
 
 
 def as_numpy(value: Any) -> Any:
-    """Return a tensor as a NumPy array, on the CPU; anything else as it is.
+    """Return a dense tensor as a NumPy array, on the CPU; anything else as it is.
 
-    Parameters
-    ----------
-    value : object
-        Tensors may have any dtype: what NumPy lacks becomes float32. They must be dense.
-
-    Returns
-    -------
-    object
-        An array that shares memory with a tensor on the CPU.
+    A dtype that NumPy lacks becomes float32. Memory is shared with a tensor on the CPU.
     """
     if not is_tensor(value):
         return value
@@ -69,13 +47,7 @@ def as_numpy(value: Any) -> Any:
 
 
 def check_dense(value: Any) -> None:
-    """Raise ValueError if a tensor is sparse, in whatever layout.
-
-    Parameters
-    ----------
-    value : torch.Tensor
-        A user's X or y.
-    """
+    """Raise ValueError if a tensor, a user's X or y, is sparse, in whatever layout."""
     if str(value.layout) != "torch.strided":
         raise ValueError(
             f"A tensor has the layout {value.layout}, but tensors must be dense here: pass its "
@@ -84,20 +56,7 @@ def check_dense(value: Any) -> None:
 
 
 def chosen_rows(X: Any, mask: NDArray[np.bool_]) -> Any:
-    """Return some rows of samples, of a tensor as an array.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or torch.Tensor
-        The samples.
-    mask : ndarray of bool
-        Which of them.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        Those rows.
-    """
+    """Return some rows of samples, of a tensor as an array."""
     if not is_tensor(X):
         return X[mask]
     import torch
@@ -106,13 +65,7 @@ def chosen_rows(X: Any, mask: NDArray[np.bool_]) -> Any:
 
 
 def check_device(device: Any) -> None:
-    """Raise ValueError unless `device` is one that may be understood.
-
-    Parameters
-    ----------
-    device : object
-        The parameter.
-    """
+    """Raise ValueError unless `device` is one that may be understood."""
     if not _NAME.fullmatch(named(device)):
         raise ValueError(f"device={device!r} must be {DEVICES}.")
 
@@ -120,18 +73,6 @@ def check_device(device: Any) -> None:
 def named(device: Any) -> str:
     """Return the name of a device; "" of what is neither a name nor a ``torch.device``.
 
-    Parameters
-    ----------
-    device : object
-        The parameter.
-
-    Returns
-    -------
-    str
-        Such as "cuda:1".
-
-    Examples
-    --------
     >>> from manifoldknn.gpu.tensors import named
     >>> named("cuda:1"), named(1)
     ('cuda:1', '')
@@ -144,25 +85,9 @@ def named(device: Any) -> str:
 def chosen_device(device: Any, X: Any) -> Any:
     """Return the device that a fit on X runs on, None for the CPU without PyTorch.
 
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda", "cuda:N", "mps", "torch:cpu"} or torch.device
-        "auto" is the CPU unless X is a tensor on another device. "torch:cpu" runs the GPU's
-        code on the CPU: slowly, to try or test it.
-    X : object
-        The user's samples.
-
-    Returns
-    -------
-    torch.device or None
-        One that is there.
-
-    Raises
-    ------
-    ImportError
-        Where PyTorch is not installed.
-    ValueError
-        Where there is no such device.
+    "auto" is the CPU unless X is a tensor on another device. "torch:cpu" runs the GPU's code on the
+    CPU: slowly, to try or test it. Raises ImportError where PyTorch is not installed, ValueError
+    where there is no such device.
     """
     check_device(device)
     device = named(device)
@@ -206,21 +131,9 @@ def _check_present(torch: Any, device: str, kind: str) -> None:
 
 
 def moved(values: Any, device: Any, dtype: Any = None) -> Any:
-    """Return an array or a tensor as a tensor on a device.
+    """Return an array or a tensor as a contiguous tensor on a device, not copied if it is there.
 
-    Parameters
-    ----------
-    values : ndarray or torch.Tensor
-        What to move; not copied where it is there already.
-    device : torch.device
-        Where to.
-    dtype : torch.dtype, optional
-        Another type, converted to on the device.
-
-    Returns
-    -------
-    torch.Tensor
-        Contiguous.
+    Another `dtype` is converted to on the device.
     """
     import torch
 
@@ -243,16 +156,8 @@ def doubles(device: Any) -> Any:
 def free_bytes(device: Any) -> int:
     """Return how many bytes of a device's memory may be taken.
 
-    Parameters
-    ----------
-    device : torch.device
-        The device.
-
-    Returns
-    -------
-    int
-        What the driver and PyTorch's own store have free; on the CPU and on "mps", a fixed
-        amount that leaves room for others.
+    What the driver and PyTorch's own store have free; on the CPU and on "mps", a fixed amount that
+    leaves room for others.
     """
     import torch
 
@@ -264,21 +169,10 @@ def free_bytes(device: Any) -> int:
 
 
 def tile_rows(device: Any, bytes_per_row: float, most_bytes: float) -> int:
-    """Return how many rows to work on at a time.
+    """Return how many rows to work on at a time, at least 1.
 
-    Parameters
-    ----------
-    device : torch.device
-        Where.
-    bytes_per_row : float
-        What a row takes with all that is made of it.
-    most_bytes : float
-        What a tile may take however much is free.
-
-    Returns
-    -------
-    int
-        At least 1.
+    A row takes `bytes_per_row` with all that is made of it, and a tile no more than `most_bytes`
+    however much is free.
     """
     room = min(_SHARE_OF_FREE * free_bytes(device), most_bytes)
     return max(1, int(room / max(1.0, bytes_per_row)))
@@ -289,18 +183,8 @@ def with_tiles(
 ) -> None:
     """Do some work tile by tile, in smaller tiles once memory runs out.
 
-    Parameters
-    ----------
-    work : callable
-        Does the rows of a slice, and may do them again.
-    n_rows : int
-        Rows in all.
-    rows : int
-        Rows of the first tile.
-    device : torch.device
-        Where memory may run out.
-    least : int, default=16
-        A tile of so few rows that does not fit is an error.
+    `work` does the rows of a slice, and may do them again; `rows` are those of the first tile. A
+    tile of only `least` rows that does not fit is an error.
     """
     start = 0
     while start < n_rows:
@@ -335,20 +219,7 @@ def release(device: Any) -> None:
 
 
 def to_host(values: Any, dtype: Any = None) -> NDArray[Any]:
-    """Return a tensor as an array of its own.
-
-    Parameters
-    ----------
-    values : torch.Tensor
-        On any device.
-    dtype : numpy dtype, optional
-        Another type.
-
-    Returns
-    -------
-    ndarray
-        Does not share memory with the tensor.
-    """
+    """Return a tensor as an array that does not share memory with it."""
     array: NDArray[Any] = values.detach().cpu().numpy()
     shared = values.device.type == "cpu"
     return array.astype(dtype or array.dtype, copy=shared)

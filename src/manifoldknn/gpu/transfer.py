@@ -17,20 +17,8 @@ _PIECE = 1 << 24  # bytes
 
 
 def to_numpy(values: torch.Tensor) -> NDArray[Any]:
-    """Return a tensor as a NumPy array.
+    """Return a tensor as a NumPy array; it shares memory with a tensor that is on the CPU.
 
-    Parameters
-    ----------
-    values : Tensor
-        On any device.
-
-    Returns
-    -------
-    ndarray
-        Of the same shape and dtype; it shares memory with a tensor that is on the CPU.
-
-    Examples
-    --------
     >>> import torch
     >>> from manifoldknn.gpu.transfer import to_numpy
     >>> to_numpy(torch.arange(3))

@@ -10,30 +10,12 @@ _PAIRS_PER_BATCH = 4_000_000
 def tree_pairs(
     neighbors: torch.Tensor, roots: torch.Tensor, depth: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the parent-child edges of all trees with their smallest level.
+    """Return the parent-child edges of all trees of R = `depth` levels with their smallest level.
 
-    Parameters
-    ----------
-    neighbors : Tensor of int, shape (n_samples, n_neighbors)
-        Nearest neighbours of every sample, without the sample itself.
-    roots : Tensor of int64
-        Labelled samples.
-    depth : int
-        R, the number of levels below the root; 0 gives no edges.
+    Neighbours do not include the sample itself. Edges are sorted keys ``low * n_samples + high``;
+    the level is the smallest r ≥ 1 at which a tree holds the edge, in either direction. Cost
+    O(l·k^R) time; roots are taken in batches of bounded memory.
 
-    Returns
-    -------
-    key : Tensor of int64
-        Edges as ``low * n_samples + high``, sorted.
-    level : Tensor of int64
-        The smallest r ≥ 1 at which a tree holds the edge, in either direction.
-
-    Notes
-    -----
-    Cost O(l·k^R) time; roots are taken in batches of bounded memory.
-
-    Examples
-    --------
     >>> import torch
     >>> from manifoldknn.gpu.tree import tree_pairs
     >>> key, level = tree_pairs(torch.tensor([[1], [2], [1]]), torch.tensor([0]), depth=2)

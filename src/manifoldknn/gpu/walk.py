@@ -32,14 +32,6 @@ from manifoldknn.restriction import LONG_WALK
 from manifoldknn.similarities import Similarities
 from manifoldknn.walked import Walked
 
-__all__ = [
-    "Kept",
-    "block_width",
-    "hidden_on_device",
-    "walk_by_class_on_device",
-    "walk_by_label_on_device",
-]
-
 logger = logging.getLogger(__name__)
 
 _ENTRIES = 1 << 28  # rows times columns of a block, at most
@@ -53,18 +45,10 @@ _ROUGH = 0.1  # accuracy of what only tells the scale of a row
 
 @dataclass
 class Kept:
-    """What a walk leaves on the device for walks on graphs that are much alike.
+    """What a walk leaves on the device for walks on graphs that are much alike."""
 
-    Attributes
-    ----------
-    levels : tuple of Tensor or None
-        Rows that belong together; nothing where walks are short.
-    log_sums : Tensor or None
-        log of what s has beside 1/d, of every row.
-    """
-
-    levels: Levels | None = None
-    log_sums: torch.Tensor | None = None
+    levels: Levels | None = None  # rows that belong together; nothing where walks are short
+    log_sums: torch.Tensor | None = None  # log of what s has beside 1/d, of every row
 
 
 def walk_by_class_on_device(
@@ -78,24 +62,9 @@ def walk_by_class_on_device(
     start: NDArray[np.float64] | None = None,
     kept: Kept | None = None,
 ) -> Walked:
-    """Return the density of every class at every row.
+    """Return the density of every class at every row, in single precision, and fill `kept`.
 
-    Parameters
-    ----------
-    graph : TorchGraph
-        The graph.
-    n_classes : int
-        Number of classes.
-    alpha, tol, max_iter, reach, start
-        As in `class_densities`.
-    kept : Kept, optional
-        Is filled.
-
-    Returns
-    -------
-    Walked
-        NumPy arrays, with a column per class in single precision. Two runs give the same
-        numbers, bit for bit, if blocks are the same.
+    As `class_densities`. Two runs give the same numbers, bit for bit, if blocks are the same.
     """
     walk = _Walk(graph, alpha, tol, max_iter, kept)
     logs, log_sums = walk.log_densities(n_classes, reach, start=start)
@@ -106,22 +75,7 @@ def walk_by_class_on_device(
 def walk_by_label_on_device(
     graph: TorchGraph, labeled: NDArray[np.intp], alpha: float, *, tol: float, max_iter: int
 ) -> Walked:
-    """Return w̄ between every row and every labelled sample.
-
-    Parameters
-    ----------
-    graph : TorchGraph
-        The graph.
-    labeled : ndarray of int
-        Labelled samples.
-    alpha, tol, max_iter
-        As in `walk_weights`.
-
-    Returns
-    -------
-    Walked
-        NumPy arrays, with a column per labelled sample.
-    """
+    """Return w̄ between every row and every labelled sample, as `walk_weights`."""
     walk = _Walk(graph, alpha, tol, max_iter)
     logs = walk.log_label_weights(labeled)
     return Walked(Similarities.from_logarithms(logs), None, walk.n_iter, walk.converged)
@@ -141,19 +95,7 @@ def hidden_on_device(
 ) -> list[NDArray[np.float64]]:
     """Return log f of rows while their labels are hidden, group by group.
 
-    Parameters
-    ----------
-    recipe : TorchRecipe
-        Of the graph.
-    codes, groups, n_classes, alpha, tol, max_iter, reach
-        As in `hidden_densities`.
-    kept : Kept, optional
-        Of the walk from all labels.
-
-    Returns
-    -------
-    list of ndarray of shape (n_hidden, n_classes)
-        For each group.
+    As `hidden_densities`; `kept` is that of the walk from all labels.
     """
 
     def solve(*some: NDArray[np.intp]) -> list[NDArray[np.float64]]:
@@ -338,18 +280,8 @@ class _Walk:
 def block_width(n_samples: int, device: torch.device) -> int:
     """Return how many columns are walked at a time.
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of rows.
-    device : torch.device
-        Where.
-
-    Returns
-    -------
-    int
-        128, and fewer beyond 2 million rows, so that a block takes no more than 32 GB;
-        halved until it fits into the free memory.
+    128, and fewer beyond 2 million rows, so that a block takes no more than 32 GB; halved until it
+    fits into the free memory.
     """
     width = max(1, min(_WIDEST, _ENTRIES // n_samples))
     room = _SHARE_OF_FREE * free_bytes(device)
