@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from machine import machine, versions
+from machine import commit, machine, versions
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.engines import automatic_engine
@@ -266,7 +266,7 @@ def main():
     options = parser.parse_args()
     device = chosen_device(options.device, None)
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else "none"
-    here = {"GPU": gpu, "torch": torch.__version__, **machine(), **versions()}
+    here = {"GPU": gpu, "torch": torch.__version__, **machine(), **versions(), "commit": commit()}
     here.pop("graphlearning", None)
     file = RESULTS / "gpu.json"
     results = json.loads(file.read_text()) if file.exists() else {}
