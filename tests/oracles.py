@@ -268,7 +268,8 @@ def sharpness(f_hidden, given, prior, usual):
 def densities_vote(weights, codes, groups, *, class_prior="equal", alpha_=None):
     """Section 2.5 from beginning to end.
 
-    `weights` returns W for some labels; `groups` holds the rows that are hidden together.
+    `weights` returns W for some labels and hidden rows, whose links by hand are hidden as well;
+    `groups` holds the rows that are hidden together.
     """
     n_classes = max(codes) + 1
     pi = prior(class_prior, codes, n_classes)
@@ -280,7 +281,7 @@ def densities_vote(weights, codes, groups, *, class_prior="equal", alpha_=None):
     for group in groups:
         visible = np.array(codes)
         visible[group] = -1
-        K_visible = walk_matrix(weights(visible), kept)
+        K_visible = walk_matrix(weights(visible, group), kept)
         rows += list(group)
         hidden_f += list(class_densities(K_visible, visible, n_classes)[group])
     given = [codes[i] for i in rows]

@@ -91,11 +91,14 @@ def test_equals_the_loops_of_the_design(data, problem, graph, k, prior, way):
     must, cannot = data.draw(links_for(y)) if data.draw(st.booleans()) else ((), ())
     if prior == "vector":
         prior = list(range(1, y.max() + 2))
-    how = {"k": k, "sigma": 0.7, "depth": 2, "theta": 0.1, "must": must, "cannot": cannot}
-    true = oracles.densities_vote(
-        lambda codes: oracles.constrained_graph(X, codes, graph=graph, **how),
-        y, groups_of(y), class_prior=prior,
-    )  # fmt: skip
+    how = {"k": k, "sigma": 0.7, "depth": 2, "theta": 0.1}
+
+    def weights(codes, hidden=()):
+        kept = ([p for p in pairs if not set(p) & set(hidden)] for pairs in (must, cannot))
+        links = dict(zip(("must", "cannot"), kept))
+        return oracles.constrained_graph(X, codes, graph=graph, **how, **links)
+
+    true = oracles.densities_vote(weights, y, groups_of(y), class_prior=prior)
     clf = ManifoldKNNClassifier(
         graph=graph, graph_neighbors=k, sigma=0.7, class_prior=prior, tol=1e-9
     )
@@ -111,7 +114,7 @@ def test_equals_the_loops_on_duplicates_and_grids(problem, graph, alpha):
     X, y = problem.X, problem.y
     how = {"graph": graph, "graph_neighbors": 4, "sigma": 0.6}
     true = oracles.densities_vote(
-        lambda codes: dense(constrained_graph(X, codes, **how)), y, groups_of(y), alpha_=alpha
+        lambda codes, _=(): dense(constrained_graph(X, codes, **how)), y, groups_of(y), alpha_=alpha
     )
     assert_like_oracle(ManifoldKNNClassifier(alpha=alpha, tol=1e-9, **how).fit(X, y), true, y)
 
@@ -271,7 +274,7 @@ def test_classes_far_apart_are_as_sharp_whatever_the_way(way):
     y = np.where(np.arange(150) % 8 == 0, truth, -1)
     how = {"graph": "pruned", "graph_neighbors": 10, "sigma": 1.0}
     true = oracles.densities_vote(
-        lambda codes: dense(constrained_graph(X, codes, **how)), y, groups_of(y)
+        lambda codes, _=(): dense(constrained_graph(X, codes, **how)), y, groups_of(y)
     )
     assert 2 / true.usual > 100
     with forced(way):

@@ -211,3 +211,24 @@ def test_small_matters():
     assert answered_shares(np.array([0, 0, 2, -1]), 3).tolist() == [2 / 3, 0.0, 1 / 3]
     assert answered_shares(np.array([-1]), 2).tolist() == [0.0, 0.0]
     assert [hidden_tolerance(tol) for tol in (1e-9, 1e-3, 0.1)] == [1e-8, 1e-2, 0.1]
+
+
+def test_links_by_hand_do_not_give_hidden_labels_back():
+    """Random labels on noise cannot be found again, whatever else is told of the same pairs."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 4)), np.full(300, -1)
+    y[:40] = rng.integers(2, size=40)
+    pairs = [(i, j) for i in range(40) for j in range(i) if y[i] == y[j]]
+    plain = ManifoldKNNClassifier().fit(X, y)
+    linked = ManifoldKNNClassifier().fit(X, y, must_link=pairs)
+    assert linked.hidden_labels_.accuracy == plain.hidden_labels_.accuracy < 0.75
+    assert linked.sharpness_ == pytest.approx(plain.sharpness_, rel=1e-3)
+
+
+def test_islands_of_one_class_teach_nothing():
+    X = np.concatenate([np.zeros((20, 1)), np.full((20, 1), 1e6)]) + np.arange(40)[:, None] * 0.01
+    y = np.full(40, -1)
+    y[[0, 1, 2]], y[[20, 21, 22]] = 0, 1
+    clf = ManifoldKNNClassifier(graph="union", graph_neighbors=3).fit(X, y)
+    assert not clf.calibrated_
+    assert clf.hidden_labels_.accuracy == 1.0

@@ -22,7 +22,7 @@ def block_cg(
     apply: Callable[[Block], Block],
     rhs: Block,
     *,
-    tol: float,
+    tol: float | NDArray[np.float64],
     max_iter: int,
     precondition: Callable[[Block], Block] | None = None,
     tell: Callable[[int, float], None] | None = None,
@@ -36,7 +36,7 @@ def block_cg(
     rhs : ndarray of shape (n, n_columns)
         Right-hand sides, in the precision to work in; columns of zeros are answered
         by zeros.
-    tol : float
+    tol : float or ndarray of shape (n_columns,)
         A column has converged when ``‖b - Ax‖ ≤ tol·‖b‖``.
     max_iter : int
         Limit on the number of products.
@@ -76,7 +76,8 @@ def block_cg(
     rr = squared[active]
     z = r if precondition is None else precondition(r)
     direction, rz = z.copy(), rr if precondition is None else _column_dots(r, z)
-    goal = (tol**2) * rr
+    wanted = np.broadcast_to(tol, squared.shape)[active]
+    goal = np.square(wanted) * rr
     scratch = np.empty_like(r)
     n_iter = 0
     while active.size and n_iter < max_iter:
@@ -93,12 +94,13 @@ def block_cg(
         direction += z
         rz = new
         if tell is not None:
-            tell(n_iter, tol * float(np.sqrt((rr / goal).max())))
+            tell(n_iter, float((wanted * np.sqrt(rr / goal)).max()))
         going = rr > goal
         if not going.all():
             # A converged column must go: soon its residual is 0, and 0/0 follows.
             solution[:, active[~going]] = x[:, ~going]
             active, goal, rz = active[going], goal[going], rz[going]
+            wanted = wanted[going]
             left = np.flatnonzero(going)
             x, r, direction = _columns(x, left), _columns(r, left), _columns(direction, left)
             scratch = np.empty_like(r)

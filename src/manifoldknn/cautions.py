@@ -91,6 +91,10 @@ def confidence_words(classifier: ManifoldKNNClassifier) -> str:
         return "the share of the vote, which is no probability"
     if classifier.calibrated_:
         return "a probability, calibrated on labels that were hidden"
+    if len(classifier.classes_) == 1:
+        return "a guess, not calibrated: only one class is labelled"
     if isinstance(classifier.sharpness, str):
+        if classifier.hidden_labels_ is not None:
+            return "a guess, not calibrated: hidden labels were reached by one class at most"
         return "a guess, not calibrated: no class has two labels, so none could be hidden"
     return "a guess, not calibrated: the sharpness was given, not learned from hidden labels"

@@ -417,12 +417,14 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             logs = self._hidden(built, groups) if groups else []
             sharpness = self._chosen_sharpness(groups, logs)
             known = self._walk.similarities
-            reach = wanted_reach(known.logs, sharpness, self._walk.reach)
+            reach = wanted_reach(known.logs[codes < 0], sharpness, self._walk.reach)
             if reach <= self._walk.reach:
                 break
             # The vote looks farther than densities are accurate: from here on, walk again.
             self._walk = self._walk_from_labels(built, known.logarithms(), reach)
-        self.sharpness_, self.calibrated_ = sharpness, bool(groups)
+        # A hidden label teaches something only where two classes reach its row.
+        self.sharpness_ = sharpness
+        self.calibrated_ = any((np.isfinite(part).sum(axis=1) > 1).any() for part in logs)
         self._vote = ClassVote(prior, sharpness)
         return groups, logs
 

@@ -16,6 +16,7 @@ from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
 from manifoldknn.reduction import ReducedGraph
+from manifoldknn.restriction import SparseRestriction
 from manifoldknn.similarities import Similarities, combined
 from manifoldknn.threads import in_threads
 from manifoldknn.vote import heaviest
@@ -57,7 +58,9 @@ def deciding_labels(
     way = chosen_way(normalized, alpha, n_columns=min(len(labeled), len(there)))
     ready = prepared_graph(normalized, np.union1d(labeled, there), alpha, way)
     if isinstance(ready, ReducedGraph):  # made before threads ask for it
-        ready.core.restrict(ready.core.parts(np.arange(ready.core.n_samples))[0])
+        whole = ready.core.restrict(ready.core.parts(np.arange(ready.core.n_samples))[0])
+        if isinstance(whole, SparseRestriction):
+            whole.precondition(alpha)
     accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
     threads = n_jobs if way.name == "iterate" else 1
 

@@ -14,16 +14,18 @@ import numpy as np
 
 from manifoldknn.elimination import MOST_NEIGHBORS, Elimination
 from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.restriction import LONG_WALK
 
 _ROUNDS = 4
 _ENTRIES_PER_DENSE_SQUARE = 2.5
 _MOST_PER_ROW = 64  # entries of the factor: memory stays O(n),
 _ALWAYS_ALLOWED = 8_000_000  # and is no concern below this
 # Seconds, by benchmarks/ways.py: the dense end of a factor is nearly all of making it.
-_PER_CUBE = 1.5e-10  # of the rows of that end,
+_PER_CUBE = 2.5e-10  # of the rows of that end,
 _PER_ENTRY = 4e-9  # of the factor, and per column,
 _PER_PRODUCT = 1.8e-9  # of an entry of the graph with a column
-_ITERATIONS, _MOST_ITERATIONS = 40.0, 400.0  # times 1/√(1-α), with all levels
+_ITERATIONS = 40.0  # times 1/√(1-α), with all levels,
+_MOST_ITERATIONS = 250.0  # and for long walks, which are preconditioned
 
 
 def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> bool:
@@ -33,7 +35,7 @@ def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> 
     """
     if not graph.is_sparse:
         return False
-    iterations = min(_ITERATIONS / np.sqrt(1.0 - alpha), _MOST_ITERATIONS)
+    iterations = _ITERATIONS / np.sqrt(1.0 - alpha) if alpha < LONG_WALK else _MOST_ITERATIONS
     seconds = _PER_PRODUCT * max(1, graph.log_s.nnz) * n_columns * iterations
     most = min(
         _ENTRIES_PER_DENSE_SQUARE * (seconds / _PER_CUBE) ** (2 / 3),

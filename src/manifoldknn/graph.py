@@ -13,7 +13,7 @@ but which still decide where their walk goes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -259,6 +259,10 @@ class GraphRecipe:
     metric: Any
     links: HandLinks = NO_LINKS  # pairs that the user linked or cut apart
 
+    def without_links_of(self, rows: NDArray[np.intp]) -> GraphRecipe:
+        """Return the same but for links by hand that touch some rows."""
+        return replace(self, links=self.links.without(rows))
+
     def constrained(self, codes: NDArray[np.intp]) -> ConstrainedGraph:
         """Apply Table 1 to class numbers, -1 where unlabelled."""
         tree = tree_edges(self.nearest, np.flatnonzero(codes >= 0), self.tree_depth)
@@ -358,7 +362,8 @@ def constrained_graph(
     check_spread(X)
     check_metric(metric, is_sparse=sparse.issparse(X))
     check_consistent_length(X, y)
-    codes = encode_labels(y, unlabeled=unlabeled).codes
+    labels = encode_labels(y, unlabeled=unlabeled)
+    codes, links = labels.codes, hand_links(must_link, cannot_link, labels.codes, labels.classes)
     n = X.shape[0]
     graph_neighbors = min(graph_neighbors, n - 1)
     check_neighbors(neighbors, X, metric=metric, graph_neighbors=graph_neighbors)
@@ -375,6 +380,6 @@ def constrained_graph(
         tree_depth,
         theta,
         metric,
-        hand_links(must_link, cannot_link, codes),
+        links,
     )
     return recipe.constrained(codes).to_matrix()

@@ -56,7 +56,8 @@ class HiddenLabels:
     Attributes
     ----------
     rows : ndarray of shape (n_hidden,)
-        Labelled rows that were hidden: those of classes with at least two labels.
+        Labelled rows that were hidden: those of classes with at least two labels, and of very
+        many labels a part.
     given : ndarray of shape (n_hidden,)
         Class numbers of their labels.
     shares : ndarray of shape (n_hidden, n_classes)
@@ -248,10 +249,10 @@ def hidden_densities(
         visible = codes.copy()
         visible[hidden] = -1
         labeled = np.flatnonzero(visible >= 0)
+        graph = recipe.without_links_of(hidden).constrained(visible)
         return class_densities(
-            recipe.constrained(visible), labeled, visible[labeled], n_classes, alpha, way,
-            tol=hidden_tolerance(tol), max_iter=max_iter, reach=reach, rows=hidden,
-            n_jobs=inner,
+            graph, labeled, visible[labeled], n_classes, alpha, way, tol=hidden_tolerance(tol),
+            max_iter=max_iter, reach=reach, rows=hidden, n_jobs=inner,
         ).log_values  # fmt: skip
 
     def solutions() -> Iterator[NDArray[np.float64]]:
@@ -292,7 +293,7 @@ def hidden_weights(
     visible = codes.copy()
     visible[hidden] = -1
     voters = np.flatnonzero(visible >= 0)
-    normalized = NormalizedGraph(recipe.constrained(visible))
+    normalized = NormalizedGraph(recipe.without_links_of(hidden).constrained(visible))
     way = chosen_way(normalized, alpha, n_columns=len(hidden))
     ready = prepared_graph(normalized, np.union1d(hidden, voters), alpha, way)
     out = np.full((len(hidden), len(labeled)), -np.inf)
@@ -388,7 +389,7 @@ def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
             way = chosen_way(NormalizedGraph(classifier._graph), alpha, n_columns=n_classes + 1)
         logs = hidden_densities(
             recipe, codes, groups, n_classes, alpha, way,
-            tol=tol, max_iter=max_iter, n_jobs=classifier.n_jobs,
+            tol=tol, max_iter=max_iter, n_jobs=classifier.n_jobs, reach=classifier._walk.reach,
         )  # fmt: skip
     answered = classifier._labels.numbers(classifier.transduction_)
     return judged(groups, logs, codes, classifier._vote, answered_shares(answered, n_classes))

@@ -144,7 +144,11 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     """
     rows, alpha = classifier.labeled_indices_, classifier.alpha_
     codes, n_classes = classifier._labels.codes[rows], len(classifier.classes_)
-    graph = classifier._recipe().constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
+    graph = (
+        classifier._recipe()
+        .without_links_of(rows)
+        .constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
+    )
     way = chosen_way(NormalizedGraph(graph), alpha, n_columns=_GROUPS * n_classes + 1)
     walk = DensityWalk(
         graph, rows, alpha, way, tol=classifier.tol, max_iter=classifier.max_iter,

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.gpu.tensors import as_numpy
+
 __all__ = ["NO_LINKS", "HandLinks", "check_links", "hand_links", "row_pairs"]
 
 
@@ -36,6 +38,13 @@ class HandLinks:
             low.astype(np.int64) * n + high, named[:, 0].astype(np.int64) * n + named[:, 1]
         )
         return found
+
+    def without(self, rows: NDArray[np.intp]) -> HandLinks:
+        """Return the links that touch none of some rows: who hides a label hides these too."""
+        if not self:
+            return self
+        kept = (pairs[~np.isin(pairs, rows).any(axis=1)] for pairs in (self.must, self.cannot))
+        return HandLinks(*kept)
 
     def linked_beside(self, codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return both ends of the must-links that labels do not make as well."""
@@ -70,7 +79,7 @@ def row_pairs(name: str, pairs: Any, n_samples: int) -> NDArray[np.intp]:
     if pairs is None:
         return NO_LINKS.must
     try:
-        found = np.asarray(pairs)
+        found = np.asarray(as_numpy(pairs))
     except ValueError:  # rows of different lengths
         found = np.empty(0, dtype=object)
     if found.size == 0 and found.dtype.kind != "O":

@@ -14,6 +14,7 @@ from manifoldknn.cgroups import room_in_groups
 from manifoldknn.distances import EUCLIDEAN, values_per_row
 from manifoldknn.engines import automatic_engine
 from manifoldknn.fill import affordable_fill
+from manifoldknn.hidden import FOLDS
 from manifoldknn.inverted import COMPONENTS, PCA_ROWS
 from manifoldknn.neighbors import TREE_TRIED_DIMENSIONS
 from manifoldknn.searchers import is_searcher
@@ -85,9 +86,13 @@ def estimate_memory(
     n, d = float(n_samples), float(n_features)
     index, searching = _search_bytes(n, d, itemsize, metric, neighbors)
     candidates = max(graph_neighbors, 30 if graph == "pruned" else 7)
-    columns = n_labeled if vote == "neighbors" else n_classes
+    threads = thread_count(n_jobs)
+    # Threads have blocks of labels of their own, or groups of hidden labels with all classes.
+    columns = min(threads, FOLDS) * n_classes
+    if vote == "neighbors":
+        columns = threads * min(n_labeled, block_width(max(1, int(n_samples))))
     answers = n * (n_classes * 24 + (n_labeled * _PER_WEIGHT if vote == "neighbors" else 0))
-    walk = answers + _walk_bytes(max(1, int(n_samples)), columns, graph, graph_neighbors, n_jobs)
+    walk = answers + _walk_bytes(max(1, int(n_samples)), columns, graph, graph_neighbors)
     lists = n * candidates * _PER_CANDIDATE
     # Search, pairing of lists and walk follow each other: the largest counts.
     steps = max(searching + n * candidates * 24, lists, walk)
@@ -122,14 +127,10 @@ def _search_bytes(
     return (itemsize + 4) * values, turned + blocks
 
 
-def _walk_bytes(
-    n: int, n_columns: int, graph: str, graph_neighbors: int, n_jobs: int | None
-) -> float:
+def _walk_bytes(n: int, columns: int, graph: str, graph_neighbors: int) -> float:
     """Return what the graph and the walk on it take."""
     if graph == "full":
-        return float(_DENSE_COPIES * n * n * 8 + n * n_columns * 24)
-    # Threads have columns of their own, or groups of hidden labels.
-    columns = min(n_columns, block_width(n)) * thread_count(n_jobs)
+        return float(_DENSE_COPIES * n * n * 8 + n * columns * 24)
     factor = min(affordable_fill(n), n * n / 2) * _PER_FACTOR_ENTRY
     return n * 2 * graph_neighbors * _PER_EDGE + max(n * columns * _PER_WALK_COLUMN, factor)
 

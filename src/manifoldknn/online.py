@@ -302,13 +302,13 @@ class OnlineMixin(QualityMixin):
     def _guess(self, labels: EncodedLabels) -> NDArray[np.float64] | None:
         """Return log f as the model knows it, for the classes there are now."""
         known = self._walk.similarities
-        if not isinstance(self._vote, ClassVote) or len(known.logs) != len(labels.codes):
+        if not isinstance(self._vote, ClassVote):
             return None
-        guess = np.full((len(known.logs), len(labels.classes)), -np.inf)
+        guess = np.full((len(labels.codes), len(labels.classes)), -np.inf)
         place = {name: column for column, name in enumerate(self.classes_.tolist())}
         for column, name in enumerate(labels.classes.tolist()):
             if name in place:
-                guess[:, column] = known.logs[:, place[name]] + known.log_scale
+                guess[: len(known.logs), column] = known.logs[:, place[name]] + known.log_scale
         return guess
 
     def _known_geometry(self, *, search: bool) -> Geometry | None:

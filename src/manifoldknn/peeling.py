@@ -38,6 +38,7 @@ _FURTHER = 1e-1  # how much smaller it becomes before each further look
 _SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
 _ROWS_AT_ONCE = 1 << 12  # whose accuracy is looked at together, in the cache
+_TINY = np.finfo(float).tiny
 _LOG_LARGE = 60.0  # of a guess, on the scale of the right-hand side
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 
@@ -248,30 +249,30 @@ class _Levels:
 
         Returns log x, which entries are accurate, and whether iterations sufficed.
         """
-        norms = np.maximum(np.linalg.norm(rhs, axis=0), np.finfo(float).tiny)
+        norms = np.maximum(np.linalg.norm(rhs, axis=0), _TINY)
         x, residual, begun = self._guess(matrix, rows, parts, cols, rhs, scale, norms)
         going = np.flatnonzero(rhs.any(axis=0))
         relative = np.full(len(norms), np.inf)
         goal = self.tol * (_FIRST_GOAL if self.wanted is None else _GOAL_FOR_FEW)
-        spent, ahead = 0, min(0.5, goal / begun)
+        spent, ahead = 0, np.minimum(0.5, goal / begun)
         told = _Told(len(rows), len(cols))
         while True:
-            step = max(ahead, _SMALLEST_STEP)
+            step = np.maximum(ahead, _SMALLEST_STEP)
             # A slice needs no copies, and at first all columns go on.
             some: Any = slice(None) if len(going) == len(norms) else going
             correction, n_iter, converged = matrix.correction(
-                residual[:, some], alpha=self.alpha, tol=step, max_iter=self.max_iter - spent,
-                tell=told.within,
+                residual[:, some], alpha=self.alpha, tol=step[some],
+                max_iter=self.max_iter - spent, tell=told.within,
             )  # fmt: skip
-            told.after(n_iter, step)
+            told.after(n_iter, float(step.max()))
             spent += n_iter
             x[:, some] += correction
             del correction
             residual[:, some] = matrix.residual(rhs[:, some], x[:, some], self.alpha)
-            if step > ahead and converged:
-                ahead /= step
+            if (step > ahead).any() and converged:
+                ahead = np.minimum(0.5, ahead / step)
                 continue
-            ahead = _FURTHER
+            ahead = np.full(len(norms), _FURTHER)
             log_x = np.maximum(x, 0.0)
             with np.errstate(divide="ignore"):
                 np.log(log_x, out=log_x)
@@ -311,16 +312,21 @@ class _Levels:
         rhs: NDArray[np.float64],
         scale: NDArray[np.float64],
         norms: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """Return where to begin on the scale of this level, its residual, and how large that is."""
-        if self.start is not None and len(rows) == len(self.log_x):
-            x = self.start[np.ix_(rows, cols)] - of_rows(scale, parts)
-            x = np.exp(np.minimum(x, _LOG_LARGE, out=x), out=x)
-            residual = matrix.residual(rhs, x, self.alpha)
-            size = float((np.linalg.norm(residual, axis=0) / norms).max())
-            if size < 1.0:
-                return x, residual, max(size, np.finfo(float).tiny)
-        return np.zeros_like(rhs), rhs.copy(), 1.0
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return where to begin on the scale of this level, its residuals, and their sizes.
+
+        A guess x is multiplied by what brings Ax nearest to b, column by column: a class that
+        got one more label has a smaller share of each.
+        """
+        if self.start is None or len(rows) < len(self.log_x):
+            return np.zeros_like(rhs), rhs.copy(), np.ones(len(norms))
+        x = self.start[np.ix_(rows, cols)] - of_rows(scale, parts)
+        x = np.exp(np.minimum(x, _LOG_LARGE, out=x), out=x)
+        product = rhs - matrix.residual(rhs, x, self.alpha)
+        squares = np.square(product).sum(axis=0)
+        x *= np.where(squares > 0, (rhs * product).sum(axis=0) / np.maximum(squares, _TINY), 0.0)
+        residual = matrix.residual(rhs, x, self.alpha)
+        return x, residual, np.maximum(np.linalg.norm(residual, axis=0) / norms, _TINY)
 
     def _cut_flow(self, log_x: NDArray[np.float64], n_cut: int) -> NDArray[np.float64]:
         """Return a bound on what flows over the edges that were cut, for each column."""

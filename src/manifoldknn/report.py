@@ -43,7 +43,7 @@ _BARS = 20
 _PLOT_WIDTH, _PLOT_HEIGHT = 440, 170
 _FEW_HIDDEN = 50
 _NEIGHBORS_SHOWN = 5
-_MOST_DECISIONS = 1 << 18  # rows times labels; beyond, finding who decided takes too long
+_MOST_DECISIONS = 1 << 22  # rows times labels; beyond, finding who decided takes too long
 
 
 def write_report(

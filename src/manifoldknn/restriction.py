@@ -122,7 +122,8 @@ class SparseRestriction:
         self._levels, self._n_jobs = levels, n_jobs
         self._preconditioner: Preconditioner | None = None
 
-    def _precondition(self, alpha: float) -> Preconditioner | None:
+    def precondition(self, alpha: float) -> Preconditioner | None:
+        """Return about A⁻¹ where walks are long; made once, before threads ask for it."""
         if not self._levels or alpha < LONG_WALK:
             return None
         if self._preconditioner is None:
@@ -141,7 +142,7 @@ class SparseRestriction:
         residual: NDArray[np.float64],
         *,
         alpha: float,
-        tol: float,
+        tol: float | NDArray[np.float64],
         max_iter: int,
         tell: Callable[[int, float], None] | None = None,
     ) -> tuple[NDArray[np.float64], int, bool]:
@@ -179,7 +180,7 @@ class SparseRestriction:
                 rhs,
                 tol=tol,
                 max_iter=max_iter,
-                precondition=self._precondition(alpha),
+                precondition=self.precondition(alpha),
                 tell=tell,
             )
         return x * scale, n_iter, converged

@@ -56,7 +56,8 @@ def wanted_reach(logs: NDArray[Any], sharpness: float, reach: float) -> float:
     """
     if logs.shape[1] > 1 and len(logs):
         second = np.partition(logs, -2, axis=1)[:, -2]
-        if np.median(second) < -reach:
+        second = second[np.isfinite(second)]  # islands of one class stay what they are
+        if len(second) and np.median(second) < -reach:
             return 2.0 * reach if reach < _FAR else np.inf
     return _FARTHER * _SHOWS / sharpness if reach < _SHOWS / sharpness else reach
 

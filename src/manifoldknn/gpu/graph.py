@@ -7,6 +7,7 @@ logarithms in double precision, must-links as class numbers.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,20 +87,28 @@ class TorchRecipe:
         low, high = (to_numpy(end.long()) for end in (self.pairs.low, self.pairs.high))
         return low, high, to_numpy(self.pairs.length.double())
 
-    def constrained(self, *codes: NDArray[np.intp], n_classes: int = 0) -> TorchGraph:
+    def constrained(
+        self,
+        *codes: NDArray[np.intp],
+        n_classes: int = 0,
+        hidden: Sequence[NDArray[np.intp]] | None = None,
+    ) -> TorchGraph:
         """Apply Table 1 to class numbers, -1 where unlabelled.
 
         More than one array of these makes as many graphs one after the other, without an edge
-        between them; `n_classes` is added to class numbers from one to the next.
+        between them; `n_classes` is added to class numbers from one to the next. Links by hand that
+        touch `hidden` rows, an array for every graph, are left out.
         """
         n = len(codes[0])
         low, high, length = self.pairs.low.long(), self.pairs.high.long(), self.pairs.length
         gaussian = (-0.5 * (length.double() / self.sigma).square()).clamp_(min=FARTHEST)
         key = low * n + high
-        named = np.concatenate([self.links.must, self.links.cannot])
-        by_hand = torch.isin(key, torch.as_tensor(named[:, 0] * n + named[:, 1], device=key.device))
         found = []
         for number, some in enumerate(codes):
+            links = self.links if hidden is None else self.links.without(hidden[number])
+            named = np.concatenate([links.must, links.cannot])
+            names = torch.as_tensor(named[:, 0] * n + named[:, 1], device=key.device)
+            by_hand = torch.isin(key, names)
             labeled = torch.as_tensor(some >= 0, device=key.device)
             log_weight = gaussian.clone()
             if len(key):
@@ -113,7 +122,7 @@ class TorchRecipe:
             free = torch.nonzero(~(by_hand | (labeled[low] & labeled[high]))).squeeze(1)
             found.append((low[free] + number * n, high[free] + number * n, log_weight[free]))
             # Weight 1, unless labels say so already.
-            ends = (torch.as_tensor(e, device=key.device) for e in self.links.linked_beside(some))
+            ends = (torch.as_tensor(e, device=key.device) for e in links.linked_beside(some))
             one, other = (end + number * n for end in ends)
             found.append((one, other, gaussian.new_zeros(len(one))))
         one, other, log_weight = (torch.cat(parts) for parts in zip(*found))

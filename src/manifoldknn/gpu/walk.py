@@ -102,7 +102,7 @@ def hidden_on_device(
         visible = np.tile(codes, (len(some), 1))
         for row, hidden in zip(visible, some):
             row[hidden] = -1
-        graph = recipe.constrained(*visible, n_classes=n_classes)
+        graph = recipe.constrained(*visible, n_classes=n_classes, hidden=some)
         rows = np.concatenate([hidden + i * len(codes) for i, hidden in enumerate(some)])
         walk = _Walk(graph, alpha, hidden_tolerance(tol), max_iter, kept, len(some))
         logs, _ = walk.log_densities(n_classes, reach, rows=rows)
