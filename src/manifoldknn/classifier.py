@@ -26,14 +26,12 @@ from manifoldknn.online import Geometry, OnlineMixin
 from manifoldknn.parameters import check_parameters
 from manifoldknn.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
 from manifoldknn.searchers import check_enough
-from manifoldknn.sharpness import best_sharpness, usual_sharpness, wanted_reach
+from manifoldknn.sharpness import best_sharpness, resolved_reach, shown_reach, usual_sharpness
 from manifoldknn.similarities import combined
 from manifoldknn.steps import BuiltGraph, choose_steps
 from manifoldknn.vote import ClassVote, NeighborVote, class_prior, heaviest
 from manifoldknn.walk import chosen_alpha
 from manifoldknn.walked import Walked
-
-_MOST_WALKS = 6  # until densities are accurate as far as the vote looks
 
 
 class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -413,14 +411,16 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         groups: list[NDArray[np.intp]] = []
         if isinstance(self.sharpness, str) and len(prior) > 1:
             groups = hidden_groups(codes)
-        for _ in range(_MOST_WALKS):
-            logs = self._hidden(built, groups) if groups else []
-            sharpness = self._chosen_sharpness(groups, logs)
+        logs: list[NDArray[np.float64]] = []
+        while True:  # until densities are accurate as far as the vote looks
             known = self._walk.similarities
-            reach = wanted_reach(known.logs[codes < 0], sharpness, self._walk.reach)
+            reach = resolved_reach(known.logs[codes < 0], self._walk.reach)
+            if reach <= self._walk.reach:
+                logs = self._hidden(built, groups) if groups else []
+                sharpness = self._chosen_sharpness(groups, logs)
+                reach = shown_reach(sharpness, self._walk.reach)
             if reach <= self._walk.reach:
                 break
-            # The vote looks farther than densities are accurate: from here on, walk again.
             self._walk = self._walk_from_labels(built, known.logarithms(), reach)
         # A hidden label teaches something only where two classes reach its row.
         self.sharpness_ = sharpness

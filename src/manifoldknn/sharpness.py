@@ -23,9 +23,9 @@ from manifoldknn.vote import ClassVote
 _REACH = 8.0  # of log β around the centre of the prior: eight standard deviations
 _STEPS = 41
 _SEARCH: dict[str, Any] = {"method": "bounded", "options": {"xatol": 1e-5}}
-_SHOWS = 6.9  # -log of f^β that still shows in a share,
-_FARTHER = 1.25  # with some room, as β may change,
-_FAR = 16.0  # and from here on everything
+_SHOWS = 6.9  # -log of f^β that still shows in a share
+_ROOM = 1.25  # as β and gaps may change
+_ROUGHLY = 5.0  # beyond what is known to tol, as logarithm
 _LEAST_GAP, _LARGEST_GAP = 1e-6, 1e12
 
 
@@ -47,19 +47,26 @@ def usual_sharpness(logs: NDArray[Any]) -> float:
     return 2.0 / min(max(gap, _LEAST_GAP), _LARGEST_GAP)
 
 
-def wanted_reach(logs: NDArray[Any], sharpness: float, reach: float) -> float:
-    """Return how far below the largest of their row, 0, densities have to be known.
+def resolved_reach(logs: NDArray[Any], reach: float) -> float:
+    """Return how far below the largest densities have to be known for their gaps to be.
 
-    That is where f^β is 1e-3, so that it hardly shows in a share. If the second class of every
-    other row is farther than the `reach` of what is known, so that β itself is a guess: twice as
-    far, and in the end infinity.
+    `logs` are log f of rows, the largest being 0, known down to -`reach`. Where the second class of
+    every other row is farther, β would be a guess. What lies a little beyond is known roughly, and
+    tells how far; what lies far beyond is noise, and everything is asked for.
     """
     if logs.shape[1] > 1 and len(logs):
         second = np.partition(logs, -2, axis=1)[:, -2]
         second = second[np.isfinite(second)]  # islands of one class stay what they are
-        if len(second) and np.median(second) < -reach:
-            return 2.0 * reach if reach < _FAR else np.inf
-    return _FARTHER * _SHOWS / sharpness if reach < _SHOWS / sharpness else reach
+        far = -float(np.median(second)) if len(second) else 0.0
+        if far > reach:
+            return _ROOM * far if far < reach + _ROUGHLY else np.inf
+    return reach
+
+
+def shown_reach(sharpness: float, reach: float) -> float:
+    """Return how far below the largest a density shows in a share, if that is beyond `reach`."""
+    shows = _SHOWS / sharpness
+    return _ROOM * shows if reach < shows else reach
 
 
 def best_sharpness(
