@@ -40,7 +40,7 @@ def measured(name, way_name):
     rows = picked(y, [PROBLEMS[name]] * n_classes, np.random.default_rng(0))
     labels = np.full(len(y), -1)
     labels[rows] = y[rows]
-    # The neighbours' vote at an alpha of one half is the cheapest fit that leaves a graph.
+    # With a given sharpness and a small alpha no fit that leaves a graph is cheaper.
     clf = ManifoldKNNClassifier(alpha=0.5, sharpness=1.0).fit(X.astype(np.float32), labels)
     graph, labeled = clf._graph, clf.labeled_indices_
     alpha = chosen_alpha("auto", "classes", len(labeled), len(y))

@@ -97,7 +97,7 @@ def deciding_labels(
             total[rows] = np.logaddexp.reduce(found, axis=1)
             nothing = kept[0][rows], kept[1][rows]
             pieces.append(_merged(nothing, found, np.arange(len(labeled)), n_kept))
-        kept = tuple(np.vstack(part) for part in zip(*pieces))  # type: ignore[assignment]
+        kept = np.vstack([logs for logs, _ in pieces]), np.vstack([found for _, found in pieces])
     shares = np.exp(kept[0] - np.where(np.isneginf(total), 0.0, total)[:, None])
     return shares, kept[1]
 
