@@ -9,7 +9,7 @@ from scipy import sparse
 import manifoldknn.aggregates as rules
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn import walk as ways
-from manifoldknn.hidden import hidden_densities, hidden_groups, hidden_tolerance
+from manifoldknn.hidden import hidden_densities, hidden_groups
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.walk import Way
 from manifoldknn.walked import walk_by_class
@@ -155,7 +155,7 @@ def test_densities_and_hidden_labels_are_those_of_the_cpu(monkeypatch, graph, as
     expected = hidden_densities(theirs, y, groups, 3, ALPHA, Way("factorise"), n_jobs=1, **OPTIONS)
     for known in (kept, None):
         hidden = hidden_on_device(recipe, y, groups, 3, ALPHA, kept=known, **OPTIONS)
-        check_hidden(hidden, expected, 2 * hidden_tolerance(1e-6))
+        check_hidden(hidden, expected, 2e-6)
 
 
 def test_sums_begin_with_those_of_all_labels(monkeypatch):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from manifoldknn.hidden import hidden_densities, hidden_groups, hidden_tolerance
+from manifoldknn.hidden import hidden_densities, hidden_groups
 from manifoldknn.links import hand_links
 from manifoldknn.walk import Way
 from manifoldknn.walked import walk_by_class, walk_by_label
@@ -95,7 +95,7 @@ def test_the_same_hidden_labels_as_on_the_cpu(problem, graph, sigma, as_one):
     expected = hidden_densities(
         theirs, y, groups, n_classes, 0.99, Way("factorise"), n_jobs=1, **accuracy
     )
-    check_hidden(found, expected, 2 * hidden_tolerance(1e-6))
+    check_hidden(found, expected, 2e-6)
 
 
 def small_problem(n=120, n_labeled=30):

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from manifoldknn.csr import narrowest
+
 _PASSES = 2  # of pairing make one level
 _SWEEPS = 3  # over rows that are not paired yet
 _COARSEST = 1000  # groups that are solved exactly,
@@ -125,8 +127,7 @@ def _favourites(
 
 def _contracted(weights: Any, group: NDArray[np.intp]) -> Any:
     """Return the graph of groups, edges between two of them added up."""
-    n, m = len(group), int(group.max()) + 1
-    member = sparse.csr_array((np.ones(n), group, np.arange(n + 1)), shape=(n, m))
+    member, m = _in_groups(np.ones(len(group)), group), int(group.max()) + 1
     out = sparse.coo_array(member.T @ weights @ member)
     between = out.row != out.col
     return sparse.csr_array((out.data[between], (out.row[between], out.col[between])), shape=(m, m))
@@ -168,13 +169,13 @@ class Preconditioner:
         for group in levels:
             diagonal = matrix.diagonal() - alpha * _row_squares(links)
             self._diagonals.append((1.0 / diagonal).astype(np.float32)[:, None])
-            n, m = len(group), int(group.max()) + 1
+            m = int(group.max()) + 1
             top = np.full(m, -np.inf)
             np.maximum.at(top, group, half)
             root = np.exp(half - top[group])  # on a scale of its group's own: none vanishes
             square = np.bincount(group, np.square(root), minlength=m)
             root /= np.sqrt(square)[group]
-            spread = sparse.csr_array((root, group, np.arange(n + 1)), shape=(n, m))
+            spread = _in_groups(root, group)
             gather = sparse.csr_array(spread.T)
             matrix = sparse.csr_array(gather @ matrix @ spread)
             links, half = sparse.csr_array(gather @ links), top + 0.5 * np.log(square)
@@ -215,6 +216,14 @@ def restricted(levels: Levels, rows: NDArray[np.intp]) -> Levels:
         out.append(numbers.astype(np.intp))
         rows = there
     return tuple(out)
+
+
+def _in_groups(values: NDArray[np.float64], group: NDArray[np.intp]) -> Any:
+    """Return the matrix that has a value for each row, in the column of its group."""
+    n, m = len(group), int(group.max()) + 1
+    narrow = narrowest(n)
+    places = group.astype(narrow), np.arange(n + 1, dtype=narrow)
+    return sparse.csr_array((values, *places), shape=(n, m))
 
 
 def _row_squares(matrix: Any) -> NDArray[np.float64]:

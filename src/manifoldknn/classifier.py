@@ -18,7 +18,7 @@ from manifoldknn.exceptions import warn_caller
 from manifoldknn.gpu.tensors import is_tensor
 from manifoldknn.graph import candidate_count
 from manifoldknn.growing import GrowingIndex
-from manifoldknn.hidden import answered_shares, hidden_groups, judged
+from manifoldknn.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
 from manifoldknn.labels import EncodedLabels, encode_labels
 from manifoldknn.links import HandLinks, hand_links
 from manifoldknn.offmanifold import OwnResiduals
@@ -416,8 +416,9 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             known = self._walk.similarities
             reach = resolved_reach(known.logs[codes < 0], self._walk.reach)
             if reach <= self._walk.reach:
-                logs = self._hidden(built, groups) if groups else []
-                sharpness = self._chosen_sharpness(groups, logs)
+                usual = usual_sharpness(known.logs[codes < 0])
+                logs = self._hidden(built, groups, usual) if groups else []
+                sharpness = self._chosen_sharpness(groups, logs, usual)
                 reach = shown_reach(sharpness, self._walk.reach)
             if reach <= self._walk.reach:
                 break
@@ -429,7 +430,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         return groups, logs
 
     def _hidden(
-        self, built: BuiltGraph, groups: list[NDArray[np.intp]]
+        self, built: BuiltGraph, groups: list[NDArray[np.intp]], usual: float
     ) -> list[NDArray[np.float64]]:
         """Return log f of rows while their labels are hidden."""
         return self._steps.hidden(
@@ -439,21 +440,19 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             len(self.classes_),
             self.alpha_,
             self._walk,
-            tol=self.tol,
+            tol=hidden_tolerance(self.tol, usual),
             max_iter=self.max_iter,
             n_jobs=self.n_jobs,
         )
 
     def _chosen_sharpness(
-        self, groups: list[NDArray[np.intp]], logs: list[NDArray[np.float64]]
+        self, groups: list[NDArray[np.intp]], logs: list[NDArray[np.float64]], usual: float
     ) -> float:
         if not isinstance(self.sharpness, str):
             return float(self.sharpness)
-        codes = self._labels.codes
-        usual = usual_sharpness(self._walk.similarities.logs[codes < 0])
         if not groups:
             return usual
-        given = codes[np.concatenate(groups)]
+        given = self._labels.codes[np.concatenate(groups)]
         return best_sharpness(np.concatenate(logs), given, self.class_prior_, usual)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.normalized import NormalizedGraph
 from manifoldknn.progress import countdown
-from manifoldknn.reduction import ReducedGraph
-from manifoldknn.restriction import SparseRestriction
 from manifoldknn.similarities import Similarities, combined
-from manifoldknn.threads import in_threads
 from manifoldknn.vote import heaviest
 from manifoldknn.walk import chosen_way, prepared_graph
 from manifoldknn.walked import log_columns
 
-_BLOCK = 16  # walks at a time, by each thread
+_BLOCK = 8  # walks at a time: about 1 kB per row
 _ENTRIES = 1 << 23  # of rows times labels that are held at a time
 
 
@@ -56,13 +53,8 @@ def deciding_labels(
     by_label = len(labeled) < len(there)
     normalized = NormalizedGraph(graph)
     way = chosen_way(normalized, alpha, n_columns=min(len(labeled), len(there)))
-    ready = prepared_graph(normalized, np.union1d(labeled, there), alpha, way)
-    if isinstance(ready, ReducedGraph):  # made before threads ask for it
-        whole = ready.core.restrict(ready.core.parts(np.arange(ready.core.n_samples))[0])
-        if isinstance(whole, SparseRestriction):
-            whole.precondition(alpha)
+    ready = prepared_graph(normalized, np.union1d(labeled, there), alpha, way, n_jobs=n_jobs)
     accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
-    threads = n_jobs if way.name == "iterate" else 1
 
     def from_labels(block: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return log K between the rows that are needed and some labels."""
@@ -80,7 +72,7 @@ def deciding_labels(
     total = np.full(len(z), -np.inf)
     if by_label:
         parts = blocks(np.arange(len(labeled)))
-        results = in_threads(from_labels, parts, threads)
+        results = map(from_labels, parts)
         for block, logs in zip(parts, countdown(results, len(parts), "blocks of labels")):
             known = Similarities.from_logarithms(logs - log_divisors[block])
             found = combined(z, place, known).logarithms()
@@ -91,7 +83,7 @@ def deciding_labels(
         size = max(_BLOCK, _ENTRIES // (len(labeled) * z.shape[1]))
         for rows in blocks(np.arange(len(z)), size):
             some, at = np.unique(indices[rows], return_inverse=True)
-            logs = np.vstack(list(in_threads(from_rows, blocks(some), threads))) - log_divisors
+            logs = np.vstack([from_rows(part) for part in blocks(some)]) - log_divisors
             known = Similarities.from_logarithms(logs)
             found = combined(z[rows], at.reshape(len(rows), -1), known).logarithms()
             total[rows] = np.logaddexp.reduce(found, axis=1)

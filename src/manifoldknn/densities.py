@@ -52,12 +52,15 @@ class Densities:
         Products with the graph that were needed; 1 for each factorised solve.
     converged : bool
         Whether every row reached the accuracy asked for.
+    reach : float
+        How far below the largest of their row densities are accurate by themselves.
     """
 
     log_values: NDArray[np.float64]
     log_sums: NDArray[np.float64]
     n_iter: int
     converged: bool
+    reach: float
 
 
 def class_densities(
@@ -115,6 +118,7 @@ def class_densities(
     walk = DensityWalk(
         graph, labeled, alpha, way, tol=tol, max_iter=max_iter, n_jobs=n_jobs, stay=rows
     )
+    del graph  # not needed any more
     everyone = np.arange(len(labeled))
     found = walk.densities(everyone, codes, n_classes, reach=reach, rows=rows, start=start)
     return Densities(
@@ -122,6 +126,7 @@ def class_densities(
         walk.sums.log_values,
         walk.sums.n_iter + found.n_iter,
         walk.sums.converged and found.converged,
+        found.reach,
     )
 
 

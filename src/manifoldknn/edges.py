@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldknn.csr import kept_entries
+from manifoldknn.csr import kept_entries, narrowest
 from manifoldknn.joining import joined_parts
 from manifoldknn.neighbors import Neighbors
 from manifoldknn.spanning import Edges, connected_parts, in_spanning_forest
@@ -94,7 +94,7 @@ def _entries(indices: NDArray[np.intp], chosen: NDArray[np.bool_], data: NDArray
     """Return the chosen members of the lists as a CSR matrix with `data` by their places."""
     n, k = indices.shape
     starts = np.concatenate([[0], np.cumsum(np.count_nonzero(chosen, axis=1))])
-    narrow = np.int32 if n * k < 2**31 else np.int64
+    narrow = narrowest(n * k)
     values = np.broadcast_to(data, chosen.shape)[chosen]
     columns = indices[chosen].astype(narrow)
     return sparse.csr_array((values, columns, starts.astype(narrow)), shape=(n, n))

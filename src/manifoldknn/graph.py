@@ -23,6 +23,7 @@ from scipy.sparse import csgraph
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from manifoldknn.csr import narrowest
 from manifoldknn.distances import distance_blocks
 from manifoldknn.edges import CANDIDATES, pruned_edges, union_edges
 from manifoldknn.engines import check_neighbors, open_index
@@ -182,6 +183,8 @@ def sparse_constrained_graph(
         one, other = links.linked_beside(codes)
         low, high = np.concatenate([low, one]), np.concatenate([high, other])
         log_weight = np.concatenate([log_weight, np.zeros(len(one))])
+    narrow = narrowest(max(n, 2 * len(low)))
+    low, high = low.astype(narrow), high.astype(narrow)
     matrix = sparse.csr_array(
         (
             np.concatenate([log_weight, log_weight]),

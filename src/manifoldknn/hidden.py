@@ -41,7 +41,8 @@ __all__ = [
 
 FOLDS = 5
 _ENOUGH = 1000  # hidden labels
-_LOOSER, _LOOSEST = 10.0, 1e-2  # tolerance of hidden rows: times that of the fit, and at most
+_LOOSER, _LOOSEST = 10.0, 1e-2  # tolerance of hidden rows: times that of the fit, and at most,
+_ROUGHEST = 0.3  # also where β is small
 _BLOCK = 16
 _DRAWS = 4000
 _LEVEL = 0.95
@@ -204,9 +205,15 @@ def fold_numbers(codes: NDArray[np.intp], n_folds: int, random_state: int) -> ND
     return folds
 
 
-def hidden_tolerance(tol: float) -> float:
-    """Return the tolerance for hidden rows, whose answers only set the sharpness."""
-    return max(tol, min(_LOOSER * tol, _LOOSEST))
+def hidden_tolerance(tol: float, usual: float) -> float:
+    """Return the tolerance for densities of hidden rows, which only set the sharpness β.
+
+    They show as f^β. `usual`, what β usually is, is small where classes stand far apart.
+
+    >>> hidden_tolerance(1e-3, usual=2.0), hidden_tolerance(1e-3, usual=0.1)
+    (0.01, 0.1)
+    """
+    return max(tol, min(_LOOSER * tol, _LOOSEST) / max(min(1.0, usual), _LOOSEST / _ROUGHEST))
 
 
 def hidden_densities(
@@ -249,10 +256,9 @@ def hidden_densities(
         visible = codes.copy()
         visible[hidden] = -1
         labeled = np.flatnonzero(visible >= 0)
-        graph = recipe.without_links_of(hidden).constrained(visible)
         return class_densities(
-            graph, labeled, visible[labeled], n_classes, alpha, way, tol=hidden_tolerance(tol),
-            max_iter=max_iter, reach=reach, rows=hidden, n_jobs=inner,
+            recipe.without_links_of(hidden).constrained(visible), labeled, visible[labeled],
+            n_classes, alpha, way, tol=tol, max_iter=max_iter, reach=reach, rows=hidden, n_jobs=inner,
         ).log_values  # fmt: skip
 
     def solutions() -> Iterator[NDArray[np.float64]]:
@@ -389,7 +395,8 @@ def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
             way = chosen_way(NormalizedGraph(classifier._graph), alpha, n_columns=n_classes + 1)
         logs = hidden_densities(
             recipe, codes, groups, n_classes, alpha, way,
-            tol=tol, max_iter=max_iter, n_jobs=classifier.n_jobs, reach=classifier._walk.reach,
+            tol=hidden_tolerance(tol, classifier.sharpness_ or 1.0), max_iter=max_iter,
+            n_jobs=classifier.n_jobs, reach=classifier._walk.reach,
         )  # fmt: skip
     answered = classifier._labels.numbers(classifier.transduction_)
     return judged(groups, logs, codes, classifier._vote, answered_shares(answered, n_classes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.aggregates import Levels, restricted
+from manifoldknn.csr import kept_entries
 from manifoldknn.graph import ConstrainedGraph
 from manifoldknn.restriction import (
     DenseRestriction,
@@ -22,6 +24,34 @@ from manifoldknn.restriction import (
 
 LOG_CUT = -700.0  # exp() of less is lost or nearly so
 _CHUNK = 1 << 21
+
+
+@dataclass(frozen=True)
+class Division:
+    """A graph in parts, and the edges between them.
+
+    Attributes
+    ----------
+    inside : NormalizedGraph
+        Without those edges.
+    part : ndarray of shape (n_samples,)
+        The part of every row.
+    n_parts : int
+        How many there are.
+    rows : ndarray of int
+        Rows with an edge to another part, ascending.
+    place, other, log_values : ndarray
+        Edges between parts, in both directions: position in `rows`, ascending, the row at the
+        other end, and log S.
+    """
+
+    inside: NormalizedGraph
+    part: NDArray[np.intp]
+    n_parts: int
+    rows: NDArray[np.intp]
+    place: NDArray[np.intp]
+    other: NDArray[np.intp]
+    log_values: NDArray[np.float64]
 
 
 class NormalizedGraph:
@@ -52,6 +82,7 @@ class NormalizedGraph:
         self.group = np.where(linked, graph.must_link, -1)
         self._whole: Restriction | None = None
         self._whole_parts: tuple[NDArray[np.intp], NDArray[np.intp], int] | None = None
+        self._division: tuple[float, Division | None] | None = None
 
     @classmethod
     def of_parts(
@@ -62,7 +93,7 @@ class NormalizedGraph:
         graph.log_s, graph.log_degrees, graph.group = log_s, log_degrees, group
         graph.n_samples, graph.is_sparse, graph.factorize = len(log_degrees), True, False
         graph.levels, graph.n_jobs = (), 1
-        graph._whole, graph._whole_parts = None, None
+        graph._whole, graph._whole_parts, graph._division = None, None, None
         return graph
 
     def parts(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
@@ -78,22 +109,43 @@ class NormalizedGraph:
             if everything:
                 self._whole_parts = whole
             return whole
-        s = self._sub(rows)
+        s = self.log_s if everything else self._sub(rows)
         seen = s.data > LOG_CUT
-        s.data = seen.astype(np.float64)
-        s.eliminate_zeros()
-        linked = np.flatnonzero(self.group[rows] >= 0)
-        linked = linked[np.argsort(self.group[rows[linked]], kind="stable")]
-        same = self.group[rows[linked[1:]]] == self.group[rows[linked[:-1]]]
-        chain = sparse.coo_array(
-            (np.ones(same.sum()), (linked[:-1][same], linked[1:][same])), shape=s.shape
-        )
-        _, part = csgraph.connected_components(s + chain.tocsr(), directed=False)
+        part = _connected(s if seen.all() else kept_entries(s, seen), self.group[rows])
         order = np.argsort(part, kind="stable")
-        found = rows[order], part[order].astype(np.intp), int(np.sum(~seen))
+        found = rows[order], part[order], int(np.sum(~seen))
         if everything:
             self._whole_parts = found
         return found
+
+    def divided(self, log_least: float) -> Division | None:
+        """Return a sparse graph in the parts that entries of S above a limit hold together.
+
+        Edges within a part stay, however weak. None if there is one part, or none is joined to
+        another. What was found last is kept.
+        """
+        if self._division is None or self._division[0] != log_least:
+            self._division = log_least, self._divided(log_least)
+        return self._division[1]
+
+    def _divided(self, log_least: float) -> Division | None:
+        strong = self.log_s.data > log_least
+        if strong.all():
+            return None
+        part = _connected(kept_entries(self.log_s, strong), self.group)
+        row = np.repeat(np.arange(self.n_samples), np.diff(self.log_s.indptr))
+        within = part[row] == part[self.log_s.indices]
+        if within.all():
+            return None
+        inside = NormalizedGraph.of_parts(
+            kept_entries(self.log_s, within), self.log_degrees, self.group
+        )
+        inside.levels, inside.n_jobs = self.levels, self.n_jobs
+        rows, place = np.unique(row[~within], return_inverse=True)
+        return Division(
+            inside, part, int(part.max()) + 1, rows, place.astype(np.intp),
+            self.log_s.indices[~within], self.log_s.data[~within],
+        )  # fmt: skip
 
     def restrict(self, rows: NDArray[np.intp]) -> Restriction:
         """Return A_UU for U = rows; the one for all rows, in the order of `parts`, is kept."""
@@ -159,6 +211,25 @@ class NormalizedGraph:
         if len(rows) == self.log_s.shape[0] and (np.diff(rows) == 1).all():
             return self.log_s.copy()
         return self.log_s[rows][:, rows]
+
+
+def _connected(s: Any, group: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the connected part of every row; must-links, by group, connect as edges do.
+
+    The stored entries of the symmetric `s` are edges, whatever their values.
+    """
+    # Of a symmetric matrix; others ("weak") would be transposed first.
+    n_found, part = csgraph.connected_components(s, directed=True, connection="strong")
+    linked = np.flatnonzero(group >= 0)
+    linked = linked[np.argsort(group[linked], kind="stable")]
+    same = group[linked[1:]] == group[linked[:-1]]
+    ends = part[linked[:-1][same]], part[linked[1:][same]]
+    chain = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(n_found, n_found))
+    part = csgraph.connected_components(chain.tocsr(), directed=False)[1][part]
+    first = np.unique(part, return_index=True)[1]
+    number = np.empty(len(first), dtype=np.intp)
+    number[np.argsort(first)] = np.arange(len(first))  # in the order of their first rows
+    return np.asarray(number[part])
 
 
 def add_log_products(

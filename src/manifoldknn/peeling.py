@@ -33,7 +33,8 @@ from manifoldknn.restriction import SparseRestriction, of_rows, run_starts
 logger = logging.getLogger(__name__)
 
 _FIRST_GOAL = 1e-3  # relative residual at which a level is looked at first, as a share of tol;
-_GOAL_FOR_FEW = 5e-3  # and where only some rows are wanted
+_GOAL_FOR_FEW = 5e-3  # and where only some rows are wanted;
+_GOAL_FOR_EACH = 2e-2  # of that, where entries must be accurate by themselves
 _FURTHER = 1e-1  # how much smaller it becomes before each further look
 _SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
@@ -99,11 +100,14 @@ class Solution:
         Products with the graph that were needed.
     converged : bool
         Whether every row reached the accuracy asked for.
+    reach : float
+        How far below the largest of their row entries are accurate by themselves.
     """
 
     log_values: NDArray[np.float64]
     n_iter: int
     converged: bool
+    reach: float
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,8 @@ def solve_by_levels(
     jobs = [_Job(np.arange(graph.n_samples), np.arange(columns.n_columns))]
     while jobs:
         jobs.extend(solver.level(jobs.pop()))
-    return Solution(solver.log_x, solver.n_iter, solver.converged)
+    reach = columns.reach if graph.is_sparse and not graph.factorize else np.inf
+    return Solution(solver.log_x, solver.n_iter, solver.converged, reach)
 
 
 class _Levels:
@@ -254,8 +259,13 @@ class _Levels:
         going = np.flatnonzero(rhs.any(axis=0))
         relative = np.full(len(norms), np.inf)
         goal = self.tol * (_FIRST_GOAL if self.wanted is None else _GOAL_FOR_FEW)
+        if self.wanted is not None and np.isinf(self.columns.reach):
+            goal *= _GOAL_FOR_EACH
         spent, ahead = 0, np.minimum(0.5, goal / begun)
         told = _Told(len(rows), len(cols))
+        sourced = np.logical_or.reduceat(rhs > 0, run_starts(parts), axis=0)
+        # The preconditioner may carry rounding into parts that a column does not reach.
+        idle = None if sourced.all() else ~sourced[parts]
         while True:
             step = np.maximum(ahead, _SMALLEST_STEP)
             # A slice needs no copies, and at first all columns go on.
@@ -272,21 +282,27 @@ class _Levels:
             if (step > ahead).any() and converged:
                 ahead = np.minimum(0.5, ahead / step)
                 continue
-            ahead = np.full(len(norms), _FURTHER)
             log_x = np.maximum(x, 0.0)
             with np.errstate(divide="ignore"):
                 np.log(log_x, out=log_x)
             log_x += of_rows(scale, parts)
             log_error = matrix.log_error(residual, parts, self.alpha)
             log_error += of_rows(scale, parts)
+            if idle is not None:
+                log_x[idle], log_error[idle] = -np.inf, -np.inf
             if n_cut:
                 log_error = np.logaddexp(log_error, self._cut_flow(log_x, n_cut))
-            accurate = self._accurate(rows, cols, log_x, log_error)
+            accurate, excess = self._accurate(rows, cols, log_x, log_error)
+            # One step to where wanted rows should be accurate, and no further than a level goes.
+            ahead = np.exp(-np.maximum(excess, -np.log(_FURTHER)))
             before, relative = relative, np.linalg.norm(residual, axis=0) / norms
             # Columns that are not done, and that rounding does not keep from getting better.
             going = np.flatnonzero(~accurate.all(axis=0) & (relative < 0.5 * before))
             enough = accurate.all(axis=1).mean() >= _ENOUGH or self._all_wanted(rows, accurate)
             deep = accurate.any() and (relative <= self.tol * _LEVEL_RANGE).all()
+            ahead = np.maximum(
+                ahead, np.minimum(_FURTHER, self.tol * _LEVEL_RANGE / np.maximum(relative, _TINY))
+            )
             logger.debug(
                 "%d rows, %d columns, %d iterations: residual %.1e, %.1f %% of rows accurate",
                 len(rows), len(cols), spent, relative.max(), 100 * accurate.all(axis=1).mean(),
@@ -349,9 +365,14 @@ class _Levels:
         cols: NDArray[np.intp],
         log_x: NDArray[np.float64],
         log_error: NDArray[np.float64],
-    ) -> NDArray[np.bool_]:
-        """Tell which entries are within `tol` of the largest of their row, in every view."""
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Tell which entries are within `tol` of the largest of their row, in every view.
+
+        Returns that, and by how much errors of wanted rows are too large, as logarithms; 0 if all
+        rows are wanted.
+        """
         accurate = np.ones(log_x.shape, dtype=bool)
+        excess = np.zeros(len(cols))
         log_tol, reach = np.log(self.tol), self.columns.reach
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
@@ -364,8 +385,15 @@ class _Levels:
                     largest = (clear[:, seen] + view[seen]).max(axis=1)
                     least = np.maximum(largest, reference[rows[part]]) - reach
                     allowed = np.maximum(clear[:, seen] + view[seen], least[:, None])
-                    out[:, seen] &= error[:, seen] <= log_tol + allowed - view[seen]
-        return accurate
+                    most = log_tol + allowed - view[seen]
+                    out[:, seen] &= error[:, seen] <= most
+                    if self.wanted is not None:
+                        asked = self.wanted[rows[part]][:, None] & (error[:, seen] > most)
+                        over = np.subtract(
+                            error[:, seen], most, where=asked, out=np.zeros_like(most)
+                        )
+                        excess[seen] = np.maximum(excess[seen], over.max(axis=0, initial=0.0))
+        return accurate, excess
 
     def _accurate_parts(
         self,

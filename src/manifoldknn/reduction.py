@@ -25,7 +25,8 @@ from manifoldknn.csr import row_maxima
 from manifoldknn.elimination import Elimination, Round
 from manifoldknn.graph import row_logsumexp
 from manifoldknn.normalized import NormalizedGraph, add_log_products
-from manifoldknn.peeling import Columns, Solution, solve_by_levels
+from manifoldknn.parts import solve_by_parts
+from manifoldknn.peeling import Columns, Solution
 
 _NARROW = 300.0  # range of logarithms in a row that floats hold easily, neighbours included
 _LEAST_SHARE = 0.05  # of rows that a round must take out to be worth another
@@ -206,7 +207,7 @@ def solve_columns(
     rows: NDArray[np.intp] | None = None,
     start: NDArray[np.float64] | None = None,
 ) -> Solution:
-    """Solve (I - αS) x = b so that every row is accurate, as `solve_by_levels` does.
+    """Solve (I - αS) x = b so that every row is accurate, as `solve_by_parts` does.
 
     Parameters
     ----------
@@ -214,7 +215,7 @@ def solve_columns(
         S. A reduced graph must have been made for this `alpha`, and have kept the rows that
         are wanted, or all rows where b is not 0.
     columns, alpha, tol, max_iter, reference, start
-        As in `solve_by_levels`.
+        As in `solve_by_parts`.
     rows : ndarray of int, optional
         The rows wanted, if not all.
 
@@ -233,7 +234,7 @@ def solve_columns(
             wanted = np.zeros(core.n_samples, dtype=bool)
             wanted[at] = True
     if isinstance(graph, NormalizedGraph):
-        found = solve_by_levels(
+        found = solve_by_parts(
             graph, columns, reference=reference, wanted=wanted, start=start, **accuracy
         )
         return found if rows is None else replace(found, log_values=found.log_values[rows])
@@ -241,26 +242,25 @@ def solve_columns(
         reference = reference[:, graph.rows] - graph.log_scale
     if start is not None:
         start = start[graph.rows] - graph.log_scale[:, None]
-    found = solve_by_levels(
+    found = solve_by_parts(
         core, graph.to_core(columns), reference=reference, wanted=wanted, start=start, **accuracy
     )
     return replace(found, log_values=graph.from_core(found.log_values, rows))
 
 
 def _log_sum(a: Any, b: Any) -> Any:
-    """Return log(exp(a) + exp(b)) over the entries that either matrix stores."""
-    n = a.shape[0]
-    row, column, value = (
-        np.concatenate([x, y])
-        for x, y in (
-            (a.tocoo().row, b.tocoo().row),
-            (a.tocoo().col, b.tocoo().col),
-            (a.data, b.data),
-        )
-    )
-    order = np.lexsort((column, row))
-    row, column, value = row[order], column[order], value[order]
-    first = np.concatenate([[True], (row[1:] != row[:-1]) | (column[1:] != column[:-1])])
-    value = np.logaddexp.reduceat(value, np.flatnonzero(first))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row[first], minlength=n))])
-    return sparse.csr_array((value, column[first], indptr), shape=a.shape)
+    """Return log(exp(a) + exp(b)) over the entries that either matrix stores; b stores few."""
+    a.sort_indices()
+    places, more = (m.tocoo().row.astype(np.int64) * m.shape[1] + m.tocoo().col for m in (a, b))
+    at = np.searchsorted(places, more)
+    known = at < len(places)
+    known[known] = places[at[known]] == more[known]
+    data = a.data.copy()
+    data[at[known]] = np.logaddexp(data[at[known]], b.data[known])
+    order = np.flatnonzero(~known)[np.argsort(more[~known], kind="stable")]
+    places = np.insert(places, at[order], more[order])
+    data = np.insert(data, at[order], b.data[order])
+    row, column = np.divmod(places, a.shape[1])
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=a.shape[0]))])
+    column, indptr = column.astype(a.indices.dtype), indptr.astype(a.indptr.dtype)
+    return sparse.csr_array((data, column, indptr), shape=a.shape)

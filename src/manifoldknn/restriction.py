@@ -57,7 +57,12 @@ class _Product:
         self.scale = scale.astype(dtype)[:, None]
         size = len(linked), int(group.max(initial=0)) + 1
         self.indicator = sparse.csr_array(
-            (np.ones(len(linked), dtype=dtype), group, np.arange(len(linked) + 1)), shape=size
+            (
+                np.ones(len(linked), dtype=dtype),
+                group.astype(s.indices.dtype),
+                np.arange(len(linked) + 1, dtype=s.indptr.dtype),
+            ),
+            shape=size,
         )
         self.gather = sparse.csr_array(self.indicator.T)
 

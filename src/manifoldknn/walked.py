@@ -92,8 +92,7 @@ def walk_by_class(
         reach=reach, start=start,
     )  # fmt: skip
     similarities = Similarities.from_logarithms(found.log_values, np.float32)
-    reach = reach if way.name == "iterate" else np.inf  # factorised, all are accurate
-    return Walked(similarities, found.log_sums, found.n_iter, found.converged, way, reach)
+    return Walked(similarities, found.log_sums, found.n_iter, found.converged, way, found.reach)
 
 
 def walk_by_label(

@@ -26,7 +26,6 @@ from manifoldknn.gpu.normalized import NormalizedTorchGraph
 from manifoldknn.gpu.peeling import TorchColumns, solve_on_device
 from manifoldknn.gpu.tensors import free_bytes, is_out_of_memory, release
 from manifoldknn.gpu.transfer import to_numpy
-from manifoldknn.hidden import hidden_tolerance
 from manifoldknn.progress import countdown
 from manifoldknn.restriction import LONG_WALK
 from manifoldknn.similarities import Similarities
@@ -104,7 +103,7 @@ def hidden_on_device(
             row[hidden] = -1
         graph = recipe.constrained(*visible, n_classes=n_classes, hidden=some)
         rows = np.concatenate([hidden + i * len(codes) for i, hidden in enumerate(some)])
-        walk = _Walk(graph, alpha, hidden_tolerance(tol), max_iter, kept, len(some))
+        walk = _Walk(graph, alpha, tol, max_iter, kept, len(some))
         logs, _ = walk.log_densities(n_classes, reach, rows=rows)
         return np.split(logs, np.cumsum([len(hidden) for hidden in some])[:-1])
 

@@ -1,0 +1,169 @@
+"""Clusters joined by edges that hardly count, against exact arithmetic."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import manifoldknn.parts as module
+from manifoldknn.graph import ConstrainedGraph
+from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.parts import solve_by_parts
+from manifoldknn.peeling import Columns, solve_by_levels
+from manifoldknn.reduction import _log_sum
+
+ACCURACY = {"alpha": 0.99, "tol": 1e-6, "max_iter": 3000}
+
+
+def exact_logs(log_w, group, columns, alpha):
+    """Return log (I - αS)⁻¹ b by elimination with 300 digits."""
+    n = len(log_w)
+    with mpmath.workdps(300):
+        w = mpmath.matrix(n, n)
+        for i in range(n):
+            for j in range(n):
+                if i != j and np.isfinite(log_w[i, j]):
+                    w[i, j] = mpmath.exp(float(log_w[i, j]))
+                if i != j and group[i] >= 0 and group[i] == group[j]:
+                    w[i, j] += 1
+        degrees = [sum(w[i, j] for j in range(n)) for i in range(n)]
+        a = mpmath.matrix(n, n)
+        for i in range(n):
+            for j in range(n):
+                link = w[i, j] / mpmath.sqrt(degrees[i] * degrees[j]) if w[i, j] else 0
+                a[i, j] = (1 if i == j else 0) - mpmath.mpf(alpha) * link
+        out = np.full((n, columns.n_columns), -np.inf)
+        for c in range(columns.n_columns):
+            b = mpmath.matrix(n, 1)
+            here = columns.cols == c
+            for row, value in zip(columns.rows[here], columns.log_values[here]):
+                b[int(row)] += mpmath.exp(float(value))
+            if here.any():
+                x = mpmath.lu_solve(a, b)
+                for i in range(n):
+                    if x[i] > mpmath.mpf(10) ** -250:
+                        out[i, c] = float(mpmath.log(x[i]))
+    return out
+
+
+def clusters(rng, sizes, joins, log_weak):
+    """Return log W of clusters, each a ring with chords, and weak edges between given ones."""
+    n, starts = sum(sizes), np.concatenate([[0], np.cumsum(sizes)])
+    log_w = np.full((n, n), -np.inf)
+    for start, size in zip(starts, sizes):
+        for i in range(size - 1):
+            log_w[start + i, start + i + 1] = -rng.random()
+        if size > 3:
+            log_w[start, start + size - 2] = -rng.random()
+    for (a, b), weak in zip(joins, log_weak):
+        i, j = starts[a] + rng.integers(sizes[a]), starts[b] + rng.integers(sizes[b])
+        log_w[min(i, j), max(i, j)] = weak
+    return np.maximum(log_w, log_w.T)
+
+
+def graph_of(log_w, group):
+    rows, cols = np.nonzero(np.isfinite(log_w))
+    matrix = sparse.csr_array((log_w[rows, cols], (rows, cols)), shape=log_w.shape)
+    return NormalizedGraph(ConstrainedGraph(matrix, group))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_every_entry_is_exact(data):
+    """Chains, stars and loops of clusters and single rows, linked labels, sources anywhere."""
+    sizes = data.draw(st.lists(st.integers(1, 6), min_size=2, max_size=5))
+    m = len(sizes)
+    joins = [(data.draw(st.integers(0, p - 1)), p) for p in range(1, m)]
+    joins += data.draw(st.lists(st.sampled_from(joins), max_size=2))
+    log_weak = [data.draw(st.sampled_from([-9.0, -15.0, -30.0, -80.0, -300.0])) for _ in joins]
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    log_w, n = clusters(rng, sizes, joins, log_weak), sum(sizes)
+    group = np.full(n, -1)
+    if data.draw(st.booleans()):
+        group[rng.choice(n, 2, replace=False)] = 0
+    n_columns = data.draw(st.integers(1, 3))
+    rows = rng.choice(n, min(n, n_columns + 1), replace=False)
+    cols = np.arange(len(rows)) % n_columns
+    views = np.zeros((1, n_columns))
+    if data.draw(st.booleans()):
+        views = np.where(np.eye(n_columns, dtype=bool), 0.0, -np.inf)  # none shares a place
+    columns = Columns(rows, cols, rng.normal(size=len(rows)), views, np.inf)
+    expected = exact_logs(log_w, group, columns, 0.99)
+    found = solve_by_parts(graph_of(log_w, group), columns, **ACCURACY)
+    assert found.converged
+    told = np.isfinite(expected) & (expected > -500)
+    np.testing.assert_allclose(found.log_values[told], expected[told], atol=2e-6)
+    wanted = np.zeros(n, dtype=bool)
+    wanted[rng.choice(n, max(1, n // 3), replace=False)] = True
+    some = solve_by_parts(graph_of(log_w, group), columns, wanted=wanted, **ACCURACY)
+    told &= wanted[:, None]
+    np.testing.assert_allclose(some.log_values[told], expected[told], atol=2e-6)
+
+
+def separated(n_parts=6, size=60, seed=0):
+    rng = np.random.default_rng(seed)
+    joins = [(p - 1, p) for p in range(1, n_parts)]
+    log_w = clusters(rng, [size] * n_parts, joins, [-40.0] * (n_parts - 1))
+    return graph_of(log_w, np.full(len(log_w), -1)), size
+
+
+def test_columns_share_solves(monkeypatch):
+    """Six classes in a chain of six parts: a part is solved once for each class, not more."""
+    graph, size = separated()
+    sources = size * np.arange(6)
+    columns = Columns(sources, np.arange(6), np.zeros(6), np.zeros((1, 6)), 4.0)
+    widths = []
+
+    def counted(inside, right, **options):
+        there = np.unique(np.stack([right.rows // size, right.cols]), axis=1)
+        widths.append(there.shape[1])
+        return solve_by_levels(inside, right, **options)
+
+    monkeypatch.setattr(module, "solve_by_levels", counted)
+    found = solve_by_parts(graph, columns, **ACCURACY)
+    assert sum(widths) == 36
+    assert found.reach == np.inf  # for most rows the second class is far
+    assert np.isfinite(found.log_values).all()
+    # Each step along the chain costs a weak edge.
+    assert (np.diff(found.log_values[sources, 0]) < -30).all()
+
+
+def test_what_is_small_beside_other_columns_is_left_out(monkeypatch):
+    graph, size = separated()
+    columns = Columns(np.array([0]), np.array([0]), np.zeros(1), np.zeros((1, 1)))
+    calls = []
+
+    def counted(inside, right, **options):
+        calls.append(len(right.rows))
+        return solve_by_levels(inside, right, **options)
+
+    monkeypatch.setattr(module, "solve_by_levels", counted)
+    reference = np.zeros((1, graph.n_samples))
+    found = solve_by_parts(graph, columns, reference=reference, **ACCURACY)
+    assert len(calls) == 1
+    assert np.isfinite(found.log_values[:size]).all()
+    assert np.isneginf(found.log_values[size:]).all()
+
+
+def test_one_part_is_left_alone():
+    rng = np.random.default_rng(0)
+    graph = graph_of(clusters(rng, [30], [], []), np.full(30, -1))
+    assert graph.divided(-20.0) is None
+    columns = Columns(np.array([3]), np.array([0]), np.zeros(1), np.zeros((1, 1)))
+    plain = solve_by_levels(graph, columns, **ACCURACY)
+    found = solve_by_parts(graph, columns, **ACCURACY)
+    assert (found.log_values == plain.log_values).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_log_sum_of_a_matrix_and_a_few_entries(seed):
+    rng = np.random.default_rng(seed)
+    a, b = (sparse.random_array((9, 9), density=d, rng=rng, format="csr") for d in (0.4, 0.1))
+    logs = [m.copy() for m in (a, b)]
+    for m in logs:
+        m.data = np.log(m.data)
+    found = _log_sum(*logs)
+    found.data = np.exp(found.data)
+    np.testing.assert_allclose(found.toarray(), (a + b).toarray())
