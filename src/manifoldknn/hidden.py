@@ -258,7 +258,8 @@ def hidden_densities(
         labeled = np.flatnonzero(visible >= 0)
         return class_densities(
             recipe.without_links_of(hidden).constrained(visible), labeled, visible[labeled],
-            n_classes, alpha, way, tol=tol, max_iter=max_iter, reach=reach, rows=hidden, n_jobs=inner,
+            n_classes, alpha, way, tol=tol, max_iter=max_iter, reach=reach, rows=hidden,
+            n_jobs=inner,
         ).log_values  # fmt: skip
 
     def solutions() -> Iterator[NDArray[np.float64]]:
