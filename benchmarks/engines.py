@@ -111,7 +111,7 @@ def one(engine, file):
 
 def search(engine, file):
     """Search twice and print the seconds, and the lists of some rows."""
-    from manifoldknn.engines import automatic_engine, open_index
+    from manifoldknn.search.engines import automatic_engine, open_index
 
     X = np.load(file)
     if engine == "auto":

@@ -27,9 +27,9 @@ import torch
 from machine import commit, machine, versions
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.engines import automatic_engine
-from manifoldknn.gpu.tensors import chosen_device
-from manifoldknn.progress import timed_stages
+from manifoldknn.base.progress import timed_stages
+from manifoldknn.base.tensors import chosen_device
+from manifoldknn.search.engines import automatic_engine
 
 RESULTS = Path(__file__).with_name("results")
 N_CLASSES, PER_CLASS = 10, 10

@@ -31,7 +31,7 @@ def timed_stages(candidates=None):
     dict
         Column → seconds so far; 0 for a stage that was not needed.
     """
-    from manifoldknn import graph
+    from manifoldknn.graph import constrained as graph
 
     seconds, usual = dict.fromkeys(STAGES, 0.0), []
     for column, names in STAGES.items():

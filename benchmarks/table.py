@@ -24,8 +24,8 @@ MOST = 6.0  # times what the table takes in memory
 
 RUN = """
 import json, resource, sys
-import faiss, manifoldknn.report
-from manifoldknn.cli import main
+import faiss, manifoldknn.report.page
+from manifoldknn.cli.main import main
 code = main(sys.argv[1:]) if len(sys.argv) > 1 else 0
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 if sys.platform == "linux":  # where that counts the parent too, from before this program began

@@ -2,9 +2,9 @@
 
     MANIFOLDKNN_DATA=... python benchmarks/ways.py
 
-Ways are those of `manifoldknn.walk.Way`: sparse factorisation, conjugate gradients, and these
-with groups of rows as a preconditioner. Each measurement is the walk alone (C + 1 columns), in a
-process of its own, one after the other. ``results/ways.md`` is what comes out.
+Ways are those of `manifoldknn.walk.columns.Way`: sparse factorisation, conjugate gradients, and
+these with groups of rows as a preconditioner. Each measurement is the walk alone (C + 1 columns),
+in a process of its own, one after the other. ``results/ways.md`` is what comes out.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ LIMIT = 400  # seconds
 def measured(name, way_name):
     """Walk over a set in a forced way; return seconds and megabytes."""
     from manifoldknn import ManifoldKNNClassifier
-    from manifoldknn.aggregates import aggregates
-    from manifoldknn.densities import class_densities
-    from manifoldknn.normalized import NormalizedGraph
-    from manifoldknn.walk import Way, chosen_alpha, chosen_way
+    from manifoldknn.vote.densities import class_densities
+    from manifoldknn.walk.aggregates import aggregates
+    from manifoldknn.walk.columns import Way, chosen_alpha, chosen_way
+    from manifoldknn.walk.normalized import NormalizedGraph
 
     X, y = load(name)
     n_classes = y.max() + 1

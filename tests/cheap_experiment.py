@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from manifoldknn.experiments.experiment import Cell, Experiment, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Table
 
 PLACE = "cheap_experiment:EXPERIMENT"
 N_CELLS, N_ALONE = 12, 2

@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.datasets import make_blobs
 
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.problems import Problem
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.problems import Problem
 
 QUICK = Plan(quick=True, seed=0)
 

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import strategies as st
 from sklearn import __version__ as sklearn_version
 
-from manifoldknn import aggregates, deciders, hidden, steps, walked
-from manifoldknn.graph import GraphRecipe, candidate_count, selected_edges
-from manifoldknn.links import NO_LINKS
-from manifoldknn.neighbors import ExactIndex
-from manifoldknn.walk import Way
+from manifoldknn.device import steps
+from manifoldknn.graph.constrained import GraphRecipe, candidate_count, selected_edges
+from manifoldknn.graph.links import NO_LINKS
+from manifoldknn.search.neighbors import ExactIndex
+from manifoldknn.vote import deciders, hidden, walked
+from manifoldknn.walk import aggregates
+from manifoldknn.walk.columns import Way
 
 # scikit-learn before 1.9 reads the names of such frames by a protocol that polars 2 dropped.
 NAMED_POLARS = pytest.param(

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifoldknn import aggregates as module
-from manifoldknn.aggregates import Preconditioner, aggregates, paired, restricted
-from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.walk import aggregates as module
+from manifoldknn.walk.aggregates import Preconditioner, aggregates, paired, restricted
+from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import Problem, built_graph, problems
 
 

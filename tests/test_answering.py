@@ -5,8 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-import manifoldknn.reconstruct as reconstruct_module
-import manifoldknn.similarities as similarities_module
+import manifoldknn.extend.reconstruct as reconstruct_module
+import manifoldknn.vote.similarities as similarities_module
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.exceptions import UnreachedWarning
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.archive import ModelFileError, read_archive, write_archive
+from manifoldknn.files.archive import ModelFileError, read_archive, write_archive
 
 ARRAYS = {
     "matrix": np.arange(6.0).reshape(2, 3),

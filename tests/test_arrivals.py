@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from manifoldknn.arrivals import Arrivals
-from manifoldknn.reconstruct import Reconstruction
-from manifoldknn.similarities import Similarities, combined
+from manifoldknn.extend.reconstruct import Reconstruction
+from manifoldknn.model.arrivals import Arrivals
+from manifoldknn.vote.similarities import Similarities, combined
 
 
 def random_similarities(rng, n, columns):

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cheap_experiment as cheap
-from manifoldknn.experiments.assemble import assemble, csv_bytes
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.store import Store, plain_rows
+from manifoldknn.reproduction.assemble import assemble, csv_bytes
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.store import Store, plain_rows
 
 PLAN = Plan(quick=True)
 

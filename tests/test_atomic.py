@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from manifoldknn.atomic import replaced_file
+from manifoldknn.base.atomic import replaced_file
 
 
 def test_file_appears_at_the_end(tmp_path):

@@ -5,7 +5,7 @@ import statistics
 import hypothesis.strategies as st
 from hypothesis import given
 
-from manifoldknn.experiments.averages import (
+from manifoldknn.reproduction.figures.averages import (
     Average,
     averages,
     by_method,

@@ -2,8 +2,8 @@
 
 import io
 
-from manifoldknn.experiments import bar
-from manifoldknn.experiments.bar import Bar, duration
+from manifoldknn.reproduction.figures import bar
+from manifoldknn.reproduction.figures.bar import Bar, duration
 
 
 class Terminal(io.StringIO):

@@ -20,8 +20,10 @@ from samples import hide_labels, load, save_made, save_subset
 from stages import timed_stages
 from targets import Target, exponent, ratio
 
-from manifoldknn import ManifoldKNNClassifier, edges, graph
-from manifoldknn.steps import CpuSteps
+from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.device.steps import CpuSteps
+from manifoldknn.graph import constrained as graph
+from manifoldknn.graph import edges
 
 ROOT = Path(__file__).parents[1]
 WHERE = {

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.blockcg import block_cg
+from manifoldknn.walk.blockcg import block_cg
 
 
 def spd(n, rng):

@@ -6,10 +6,10 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from sklearn.metrics import pairwise_distances
 
-import manifoldknn.bridges as bridges
-from manifoldknn.bridges import short_joining_edges
-from manifoldknn.partsearch import search_of_parts
-from manifoldknn.spanning import joining_edges
+import manifoldknn.graph.bridges as bridges
+from manifoldknn.graph.bridges import short_joining_edges
+from manifoldknn.graph.partsearch import search_of_parts
+from manifoldknn.graph.spanning import joining_edges
 
 
 def clusters(n_parts, d, seed, size=40, spread=1.0):

@@ -3,8 +3,8 @@
 import pytest
 
 from manifoldknn.datasets import PAPER_SETS
-from manifoldknn.experiments.catalogue import PLACES, load, select
-from manifoldknn.experiments.experiment import Plan
+from manifoldknn.reproduction.catalogue import PLACES, load, select
+from manifoldknn.reproduction.experiment import Plan
 
 
 def test_order_is_the_papers():

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.cautions import (
+from manifoldknn.base.labels import encode_labels
+from manifoldknn.exceptions import EverythingLabeledWarning, GraphSizeWarning, OneClassWarning
+from manifoldknn.model.cautions import (
     confidence_words,
     label_advice,
     usable_graph_neighbors,
     warn_about_labels,
 )
-from manifoldknn.exceptions import EverythingLabeledWarning, GraphSizeWarning, OneClassWarning
-from manifoldknn.labels import encode_labels
 
 
 def test_more_neighbours_than_rows():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifoldknn.cells import booleans, dates, is_missing, numbers
+from manifoldknn.tables.cells import booleans, dates, is_missing, numbers
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=1))

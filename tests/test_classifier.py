@@ -417,7 +417,9 @@ def test_a_given_sharpness_hides_nothing_and_changes_no_answer():
     assert learned.calibrated_
     assert 0.5 < learned.hidden_labels_.accuracy <= 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("manifoldknn.steps.hidden_densities", lambda *_, **__: pytest.fail("hid"))
+        patch.setattr(
+            "manifoldknn.device.steps.hidden_densities", lambda *_, **__: pytest.fail("hid")
+        )
         given = ManifoldKNNClassifier(sharpness=0.01).fit(X, y)
     assert given.sharpness_ == 0.01
     assert not given.calibrated_
@@ -449,7 +451,7 @@ def no_search(monkeypatch):
     def reached(*_, **__):
         pytest.fail("the neighbour search was reached")
 
-    monkeypatch.setattr("manifoldknn.neighbors.NearestNeighbors", reached)
+    monkeypatch.setattr("manifoldknn.search.neighbors.NearestNeighbors", reached)
 
 
 def changed(X, value):

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import manifoldknn.atomic
+import manifoldknn.base.atomic
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.cli import main
+from manifoldknn.cli.main import main
 from strategies import forced
 
 FLOWERS = Path(__file__).parent.parent / "examples" / "flowers.csv"
@@ -503,7 +503,7 @@ def test_existing_output_needs_force(capsys):
 
 @pytest.mark.usefixtures("flowers")
 def test_no_space_left(capsys, monkeypatch):
-    real = manifoldknn.atomic.replaced_file
+    real = manifoldknn.base.atomic.replaced_file
 
     @contextmanager
     def full(path, **options):
@@ -511,7 +511,7 @@ def test_no_space_left(capsys, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         yield
 
-    monkeypatch.setattr("manifoldknn.outputs.replaced_file", full)
+    monkeypatch.setattr("manifoldknn.tables.outputs.replaced_file", full)
     code, _, err = classify(capsys, "--quiet")
     assert code == 2
     assert "No space left on device (flowers-labelled.csv)" in err
@@ -593,7 +593,7 @@ def test_options_reach_the_classifier(capsys, monkeypatch):
         seen.update(vars(options))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manifoldknn.cli.learn", learn)
+    monkeypatch.setattr("manifoldknn.cli.main.learn", learn)
     code, _, err = classify(
         capsys, "--n-neighbors", "3", "--graph", "union", "--graph_neighbors", "7", "--sigma",
         "0.5", "--class-prior", "0.2,0.3,0.5", "--on-unreached", "abstain", "--tree-depth", "0",
@@ -755,7 +755,7 @@ def test_bad_models(capsys):
 
 @pytest.mark.usefixtures("flowers")
 def test_unforeseen(capsys, monkeypatch):
-    monkeypatch.setattr("manifoldknn.cli.learn", lambda *_: 1 / 0)
+    monkeypatch.setattr("manifoldknn.cli.main.learn", lambda *_: 1 / 0)
     code, _, err = classify(capsys, "--quiet")
     assert code == 1
     assert "unforeseen: ZeroDivisionError" in err
@@ -773,7 +773,7 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path):
     header = ",".join(f"c{i}" for i in range(20)) + ",y"
     (tmp_path / "big.csv").write_text(f"{header}\n{rows}\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "manifoldknn.cli", "classify", "big.csv", "--label", "y",
+        [sys.executable, "-m", "manifoldknn.cli.main", "classify", "big.csv", "--label", "y",
          "--save", "m.mknn"],
         cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "src")},
@@ -792,7 +792,7 @@ def test_errors_of_the_device_speak_of_the_option(capsys, monkeypatch):
     code, _, err = classify(capsys, "--device", "gpu", "--quiet")
     assert code == 2
     assert "--device gpu must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps'" in err
-    monkeypatch.setattr("manifoldknn.gpu.tensors.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("manifoldknn.base.tensors.importlib.util.find_spec", lambda _: None)
     code, _, err = classify(capsys, "--device", "cuda", "--quiet")
     assert code == 2
     assert "--device cuda needs PyTorch: pip install 'manifoldknn[gpu]', or use --device cpu" in err

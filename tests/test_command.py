@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import manifoldknn
-from manifoldknn.command import main
+from manifoldknn.cli.command import main
 
 SOURCE = Path(__file__).parent.parent / "src"
 FLOWERS = SOURCE.parent / "examples" / "flowers.csv"
@@ -24,20 +24,20 @@ def stopping(name, *rest, **named):
         os.kill(os.getpid(), signal.SIGINT)
     return real(name, *rest, **named)
 builtins.__import__ = stopping
-from manifoldknn.command import main
+from manifoldknn.cli.command import main
 sys.exit(main(["classify", "none.csv", "--label", "x"]))
 """
 
 WRITING = """
 import sys, time
-from manifoldknn import textfile
+from manifoldknn.tables import textfile
 def write(self, file, added):
     file.write(b"half")
     file.flush()
     print("writing", file=sys.stderr, flush=True)
     time.sleep(60)
 textfile.TextTable.write = write
-from manifoldknn.command import main
+from manifoldknn.cli.command import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -73,7 +73,7 @@ def test_ended_while_writing(tmp_path, number, code):
 
 
 def test_nothing_heavy_is_imported_to_begin_with():
-    code = "import sys, manifoldknn.command; print('numpy' in sys.modules)"
+    code = "import sys, manifoldknn.cli.command; print('numpy' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
         env=os.environ | {"PYTHONPATH": str(SOURCE)},

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifoldknn.csr import kept_entries, row_maxima, row_range
+from manifoldknn.base.csr import kept_entries, row_maxima, row_range
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import oracles
-from manifoldknn import ManifoldKNNClassifier, constrained_graph, deciders, simplex_weights
+from manifoldknn import ManifoldKNNClassifier, constrained_graph, simplex_weights
+from manifoldknn.vote import deciders
 from strategies import WAYS, forced, problems
 
 pytestmark = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")

@@ -12,10 +12,11 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 import oracles
-from manifoldknn import ManifoldKNNClassifier, aggregates, constrained_graph
-from manifoldknn.densities import DensityWalk, class_densities, log_inflow
-from manifoldknn.hidden import hidden_groups
-from manifoldknn.walk import Way
+from manifoldknn import ManifoldKNNClassifier, constrained_graph
+from manifoldknn.vote.densities import DensityWalk, class_densities, log_inflow
+from manifoldknn.vote.hidden import hidden_groups
+from manifoldknn.walk import aggregates
+from manifoldknn.walk.columns import Way
 from strategies import WAYS, built_graph, forced, links_for, problems, recipe_of
 
 GRAPHS = ("pruned", "union", "full")

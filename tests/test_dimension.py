@@ -12,7 +12,7 @@ from scipy.stats import ortho_group
 from sklearn.neighbors import NearestNeighbors
 
 from manifoldknn.datasets import make_arch_and_s
-from manifoldknn.dimension import intrinsic_dimension
+from manifoldknn.insight.dimension import intrinsic_dimension
 
 METHODS = ("mle", "two_nn")
 ROTATION = ortho_group.rvs(10, random_state=0)

@@ -3,9 +3,9 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-import manifoldknn.distances as distances_module
+import manifoldknn.base.distances as distances_module
 import oracles
-from manifoldknn.distances import (
+from manifoldknn.base.distances import (
     distance_blocks,
     euclidean_lists,
     euclidean_pairs,

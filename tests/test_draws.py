@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from experiment_kit import QUICK, blobs, check_tables, measured_rows
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.experiments import draws
-from manifoldknn.experiments.draws import EXPERIMENT, PROTOCOLS, calibration
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.methods import DEFAULT, NEIGHBORS, available, error_of
-from manifoldknn.experiments.problems import drawn
-from manifoldknn.experiments.published import DATA_SETS
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.figures import draws
+from manifoldknn.reproduction.figures.draws import EXPERIMENT, PROTOCOLS, calibration
+from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS, available, error_of
+from manifoldknn.reproduction.problems import drawn
+from manifoldknn.reproduction.published import DATA_SETS
 
 SPREADING = ["LabelSpreading, its defaults", "LabelSpreading, α = 0.99"]
 

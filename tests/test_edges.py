@@ -5,9 +5,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 import oracles
-from manifoldknn import edges
-from manifoldknn.edges import pruned_edges, union_edges
-from manifoldknn.neighbors import ExactIndex, Neighbors
+from manifoldknn.graph import edges
+from manifoldknn.graph.edges import pruned_edges, union_edges
+from manifoldknn.search.neighbors import ExactIndex, Neighbors
 from strategies import problems
 
 

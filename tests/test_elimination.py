@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifoldknn.elimination import MOST_NEIGHBORS, WEAK, Elimination
+from manifoldknn.walk.elimination import MOST_NEIGHBORS, WEAK, Elimination
 
 
 def random_log_s(n, density, spread, seed):

@@ -4,9 +4,9 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.engines import automatic_engine, check_neighbors, open_index
-from manifoldknn.inverted import InvertedIndex
-from manifoldknn.neighbors import ExactIndex
+from manifoldknn.search.engines import automatic_engine, check_neighbors, open_index
+from manifoldknn.search.inverted import InvertedIndex
+from manifoldknn.search.neighbors import ExactIndex
 
 
 def labelled_blobs(n=300, seed=0):

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.factor import FactorizedInverse
-from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.walk.factor import FactorizedInverse
+from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import built_graph, forced, problems
 
 

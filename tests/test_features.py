@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.features import FeatureStep, Plan
-from manifoldknn.tables import TableError, open_table
+from manifoldknn.tables.features import FeatureStep, Plan
+from manifoldknn.tables.table import TableError, open_table
 
 COLUMNS = {
     "x": ["1", "3", "NA", "2"],

@@ -3,12 +3,12 @@
 import pytest
 
 from experiment_kit import QUICK, blobs, check_tables, measured_rows
-from manifoldknn.experiments import fig10_11
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.fig10_11 import EXPERIMENT
-from manifoldknn.experiments.methods import DEFAULT, OF_THE_PAPER, available, error_of
-from manifoldknn.experiments.problems import drawn
-from manifoldknn.experiments.published import DATA_SETS
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.figures import fig10_11
+from manifoldknn.reproduction.figures.fig10_11 import EXPERIMENT
+from manifoldknn.reproduction.methods import DEFAULT, OF_THE_PAPER, available, error_of
+from manifoldknn.reproduction.problems import drawn
+from manifoldknn.reproduction.published import DATA_SETS
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 
 from experiment_kit import QUICK, blobs, check_tables, measured_rows, without_times
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.experiments import fig12
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.fig12 import EXPERIMENT
-from manifoldknn.experiments.problems import drawn
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.figures import fig12
+from manifoldknn.reproduction.figures.fig12 import EXPERIMENT
+from manifoldknn.reproduction.problems import drawn
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.fig2 import EXPERIMENT
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.figures.fig2 import EXPERIMENT
 
 ROWS = EXPERIMENT.measure(EXPERIMENT.cells(Plan())[0], Plan())
 

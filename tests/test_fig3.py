@@ -6,8 +6,8 @@ from scipy.optimize import nnls
 
 from manifoldknn import constrained_graph, tired_random_walk
 from manifoldknn.datasets import make_arch_and_s
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.fig3 import EXPERIMENT
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.figures.fig3 import EXPERIMENT
 
 PLAN = Plan(seed=1)
 ROWS = EXPERIMENT.measure(EXPERIMENT.cells(PLAN)[0], PLAN)

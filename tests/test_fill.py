@@ -3,10 +3,10 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from manifoldknn.fill import factorization_pays, predicted_fill
-from manifoldknn.graph import ConstrainedGraph, automatic_sigma
-from manifoldknn.neighbors import ExactIndex
-from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.graph.constrained import ConstrainedGraph, automatic_sigma
+from manifoldknn.search.neighbors import ExactIndex
+from manifoldknn.walk.fill import factorization_pays, predicted_fill
+from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import Problem, built_graph, recipe_of
 
 

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import manifoldknn.neighbors as neighbors_module
+import manifoldknn.search.neighbors as neighbors_module
 import oracles
-from manifoldknn.flat import FlatSearch
-from manifoldknn.neighbors import ExactIndex
+from manifoldknn.search.flat import FlatSearch
+from manifoldknn.search.neighbors import ExactIndex
 
 
 @settings(max_examples=60, deadline=None)
@@ -87,7 +87,7 @@ def test_equal_rows_only():
 
 
 def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr("manifoldknn.flat._ROWS", 64)
+    monkeypatch.setattr("manifoldknn.search.flat._ROWS", 64)
     X = np.random.default_rng(3).normal(size=(300, 30)).astype(np.float32)
     one, two = (FlatSearch(X, n_jobs=jobs).candidates(X, 9) for jobs in (1, 2))
     assert (one[0] == two[0]).all()

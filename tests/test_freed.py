@@ -1,6 +1,6 @@
 import ctypes
 
-from manifoldknn import freed
+from manifoldknn.base import freed
 
 
 def test_without_such_a_c_library_nothing_happens(monkeypatch):

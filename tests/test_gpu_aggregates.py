@@ -6,22 +6,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-import manifoldknn.aggregates as rules
+import manifoldknn.walk.aggregates as rules
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn import walk as ways
-from manifoldknn.hidden import hidden_densities, hidden_groups
-from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.walk import Way
-from manifoldknn.walked import walk_by_class
+from manifoldknn.vote.hidden import hidden_densities, hidden_groups
+from manifoldknn.vote.walked import walk_by_class
+from manifoldknn.walk import columns as ways
+from manifoldknn.walk.columns import Way
+from manifoldknn.walk.normalized import NormalizedGraph
 from test_gpu_graph import SETTINGS, both_recipes
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import walk as module  # noqa: E402
-from manifoldknn.gpu.aggregates import aggregates, inverse_by_products, paired  # noqa: E402
-from manifoldknn.gpu.cg import ConjugateGradients  # noqa: E402
-from manifoldknn.gpu.graph import TorchGraph  # noqa: E402
-from manifoldknn.gpu.normalized import NormalizedTorchGraph  # noqa: E402
-from manifoldknn.gpu.walk import Kept, hidden_on_device, walk_by_class_on_device  # noqa: E402
+from manifoldknn.device.graph.constrained import TorchGraph  # noqa: E402
+from manifoldknn.device.walk import columns as module  # noqa: E402
+from manifoldknn.device.walk.aggregates import aggregates, inverse_by_products, paired  # noqa: E402
+from manifoldknn.device.walk.cg import ConjugateGradients  # noqa: E402
+from manifoldknn.device.walk.columns import Kept, hidden_on_device, walk_by_class_on_device  # noqa: E402
+from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
 from test_gpu_walk import check_hidden, check_same  # noqa: E402
 
 ALPHA = 0.9997

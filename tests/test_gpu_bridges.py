@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from manifoldknn import bridges as on_cpu
-from manifoldknn.bridges import short_joining_edges
+from manifoldknn.graph import bridges as on_cpu
+from manifoldknn.graph.bridges import short_joining_edges
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import bridges  # noqa: E402
-from manifoldknn.gpu.bridges import short_bridges  # noqa: E402
+from manifoldknn.device.graph import bridges  # noqa: E402
+from manifoldknn.device.graph.bridges import short_bridges  # noqa: E402
 
 
 def clusters(n_parts, size, spread=1.0, seed=0):

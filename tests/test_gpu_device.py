@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 import test_gpu_graph
 import test_gpu_walk
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.hidden import hidden_densities, hidden_groups
-from manifoldknn.links import NO_LINKS
-from manifoldknn.walk import Way
-from manifoldknn.walked import walk_by_class, walk_by_label
+from manifoldknn.graph.links import NO_LINKS
+from manifoldknn.vote.hidden import hidden_densities, hidden_groups
+from manifoldknn.vote.walked import walk_by_class, walk_by_label
+from manifoldknn.walk.columns import Way
 from strategies import problems
 from test_gpu_graph import SETTINGS, both_recipes
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu.steps import TorchSteps  # noqa: E402
-from manifoldknn.gpu.walk import (  # noqa: E402
+from manifoldknn.device.torch_steps import TorchSteps  # noqa: E402
+from manifoldknn.device.walk.columns import (  # noqa: E402
     hidden_on_device,
     walk_by_class_on_device,
     walk_by_label_on_device,

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.edges import pruned_edges, union_edges
-from manifoldknn.neighbors import ExactIndex, Neighbors
+from manifoldknn.graph.edges import pruned_edges, union_edges
+from manifoldknn.search.neighbors import ExactIndex, Neighbors
 from strategies import problems
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import edges  # noqa: E402
+from manifoldknn.device.graph import edges  # noqa: E402
 
 
 def as_tuples(pairs):

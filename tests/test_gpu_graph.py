@@ -4,14 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from manifoldknn.graph import GraphRecipe, automatic_sigma, candidate_count, selected_edges
-from manifoldknn.links import NO_LINKS, HandLinks, hand_links
-from manifoldknn.neighbors import ExactIndex, Neighbors
+from manifoldknn.graph.constrained import (
+    GraphRecipe,
+    automatic_sigma,
+    candidate_count,
+    selected_edges,
+)
+from manifoldknn.graph.links import NO_LINKS, HandLinks, hand_links
+from manifoldknn.search.neighbors import ExactIndex, Neighbors
 from strategies import problems
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import graph as graph_module  # noqa: E402
-from manifoldknn.gpu.graph import torch_graph, torch_sigma  # noqa: E402
+from manifoldknn.device.graph import constrained as graph_module  # noqa: E402
+from manifoldknn.device.graph.constrained import torch_graph, torch_sigma  # noqa: E402
 
 SETTINGS = {"tree_depth": 2, "theta": 0.1, "metric": "euclidean"}
 

@@ -8,10 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.gpu import index as module  # noqa: E402
-from manifoldknn.gpu.index import TorchIndex, device_name, exact_pays  # noqa: E402
-from manifoldknn.growing import GrowingIndex  # noqa: E402
-from manifoldknn.neighbors import ExactIndex  # noqa: E402
+from manifoldknn.device.search import index as module  # noqa: E402
+from manifoldknn.device.search.index import TorchIndex, device_name, exact_pays  # noqa: E402
+from manifoldknn.search.growing import GrowingIndex  # noqa: E402
+from manifoldknn.search.neighbors import ExactIndex  # noqa: E402
 
 CPU = torch.device("cpu")
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from manifoldknn.neighbors import ExactIndex
+from manifoldknn.search.neighbors import ExactIndex
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.gpu import inverted  # noqa: E402
-from manifoldknn.gpu.inverted import RECALL, InvertedCells, share_found  # noqa: E402
-from manifoldknn.gpu.kmeans import cell_centers, nearest_centers  # noqa: E402
-from manifoldknn.gpu.rows import DeviceRows  # noqa: E402
+from manifoldknn.device.rows import DeviceRows  # noqa: E402
+from manifoldknn.device.search import inverted  # noqa: E402
+from manifoldknn.device.search.inverted import RECALL, InvertedCells, share_found  # noqa: E402
+from manifoldknn.device.search.kmeans import cell_centers, nearest_centers  # noqa: E402
 
 CPU = torch.device("cpu")
 

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.spanning import joining_edges
+from manifoldknn.graph.spanning import joining_edges
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import joining  # noqa: E402
+from manifoldknn.device.graph import joining  # noqa: E402
 
 
 @settings(max_examples=80, deadline=None)
@@ -44,7 +44,7 @@ def test_other_metrics_are_measured_on_the_cpu():
 
 def test_many_rows_outside_are_joined_by_short_edges(monkeypatch):
     called = []
-    monkeypatch.setattr("manifoldknn.joining.EXACT_WORK", 0)
+    monkeypatch.setattr("manifoldknn.graph.joining.EXACT_WORK", 0)
     monkeypatch.setattr(joining, "short_bridges", lambda *given: called.append(len(given)))
     joining.joined_parts(torch.zeros(4, 2), torch.tensor([0, 0, 1, 1]), "euclidean")
     assert called == [2]

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from manifoldknn.neighbors import ExactIndex
+from manifoldknn.search.neighbors import ExactIndex
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.gpu import neighbors  # noqa: E402
-from manifoldknn.gpu.neighbors import exact_neighbors  # noqa: E402
-from manifoldknn.gpu.rows import DeviceRows, check_searchable, smallest  # noqa: E402
+from manifoldknn.device.rows import DeviceRows, check_searchable, smallest  # noqa: E402
+from manifoldknn.device.search import neighbors  # noqa: E402
+from manifoldknn.device.search.neighbors import exact_neighbors  # noqa: E402
 
 CPU = torch.device("cpu")
 CUDA = pytest.param(

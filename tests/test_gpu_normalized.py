@@ -4,12 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifoldknn.graph import ConstrainedGraph
-from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.walk.normalized import NormalizedGraph
 from test_peeling import clusters_on_a_line
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu.normalized import NormalizedTorchGraph  # noqa: E402
+from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
 from test_gpu_peeling import as_torch_graph  # noqa: E402
 
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from test_peeling import clusters_on_a_line, exact_log_weights, relative_error
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import normalized  # noqa: E402
-from manifoldknn.gpu.graph import TorchGraph  # noqa: E402
-from manifoldknn.gpu.normalized import NormalizedTorchGraph  # noqa: E402
-from manifoldknn.gpu.peeling import TorchColumns, solve_on_device  # noqa: E402
+from manifoldknn.device.graph.constrained import TorchGraph  # noqa: E402
+from manifoldknn.device.walk import normalized  # noqa: E402
+from manifoldknn.device.walk.levels import TorchColumns, solve_on_device  # noqa: E402
+from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
 
 
 def as_torch_graph(log_weights, must_link=None):

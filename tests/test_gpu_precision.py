@@ -8,11 +8,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.gpu.precision import matrix_precision  # noqa: E402
+from manifoldknn.device.precision import matrix_precision  # noqa: E402
 
 PRECISION = """
 import torch
-from manifoldknn.gpu.precision import matrix_precision
+from manifoldknn.device.precision import matrix_precision
 
 def now():
     try:

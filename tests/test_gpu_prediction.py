@@ -5,13 +5,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.gpu import prediction  # noqa: E402
-from manifoldknn.gpu.index import TorchIndex  # noqa: E402
-from manifoldknn.gpu.prediction import KnownSimilarities, device_votes  # noqa: E402
-from manifoldknn.neighbors import ExactIndex  # noqa: E402
-from manifoldknn.reconstruct import reconstruction  # noqa: E402
-from manifoldknn.similarities import Similarities, combined  # noqa: E402
-from manifoldknn.vote import ClassVote, NeighborVote  # noqa: E402
+from manifoldknn.device.extend import prediction  # noqa: E402
+from manifoldknn.device.extend.prediction import KnownSimilarities, device_votes  # noqa: E402
+from manifoldknn.device.search.index import TorchIndex  # noqa: E402
+from manifoldknn.extend.reconstruct import reconstruction  # noqa: E402
+from manifoldknn.search.neighbors import ExactIndex  # noqa: E402
+from manifoldknn.vote.similarities import Similarities, combined  # noqa: E402
+from manifoldknn.vote.votes import ClassVote, NeighborVote  # noqa: E402
 
 CPU = torch.device("cpu")
 VOTE = ClassVote(np.full(4, 0.25), 2.0)

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import products  # noqa: E402
-from manifoldknn.gpu.products import SparseProduct, WalkOperator  # noqa: E402
+from manifoldknn.device.walk import products  # noqa: E402
+from manifoldknn.device.walk.products import SparseProduct, WalkOperator  # noqa: E402
 
 
 @settings(max_examples=80, deadline=None)

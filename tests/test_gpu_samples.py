@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.samples import check_samples
+from manifoldknn.base.samples import check_samples
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.gpu.samples import (  # noqa: E402
+from manifoldknn.device.samples import (  # noqa: E402
     check_finite,
     check_new_tensor,
     check_size,
@@ -100,7 +100,7 @@ class OnMetal(torch.Tensor):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bfloat16])
 def test_tensors_without_double_precision_are_moved_first(dtype):
-    from manifoldknn.gpu.steps import TorchSteps
+    from manifoldknn.device.torch_steps import TorchSteps
 
     X = torch.arange(6).reshape(3, 2).to(dtype)
     there = X.as_subclass(OnMetal)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.simplex import simplex_weights
+from manifoldknn.extend.simplex import simplex_weights
 from test_simplex import (
     assert_feasible,
     degenerate_problems,
@@ -17,8 +17,8 @@ from test_simplex import (
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.gpu import simplex  # noqa: E402
-from manifoldknn.gpu.simplex import torch_simplex_weights  # noqa: E402
+from manifoldknn.device.extend import simplex  # noqa: E402
+from manifoldknn.device.extend.simplex import torch_simplex_weights  # noqa: E402
 
 
 def weights(X, neighbors, device="cpu"):

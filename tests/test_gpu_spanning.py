@@ -8,7 +8,7 @@ from scipy.sparse import csgraph
 import oracles
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import spanning  # noqa: E402
+from manifoldknn.device.graph import spanning  # noqa: E402
 
 
 @settings(max_examples=100, deadline=None)

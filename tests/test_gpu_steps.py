@@ -15,14 +15,14 @@ from sklearn.metrics import accuracy_score
 from sklearn.neighbors import NearestNeighbors
 
 from manifoldknn import ManifoldKNNClassifier, find_label_errors, inspect, persist, suggest
+from manifoldknn.base import tensors
 from manifoldknn.exceptions import DeviceWarning
-from manifoldknn.gpu import tensors
-from manifoldknn.neighbors import ExactIndex
+from manifoldknn.search.neighbors import ExactIndex
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.gpu import steps as module  # noqa: E402
-from manifoldknn.gpu.index import TorchIndex  # noqa: E402
+from manifoldknn.device import torch_steps as module  # noqa: E402
+from manifoldknn.device.search.index import TorchIndex  # noqa: E402
 
 DEVICES = [
     "torch:cpu",

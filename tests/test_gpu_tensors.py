@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.gpu import tensors
-from manifoldknn.gpu.tensors import as_numpy, check_device, chosen_device, chosen_rows, is_tensor
+from manifoldknn.base import tensors
+from manifoldknn.base.tensors import as_numpy, check_device, chosen_device, chosen_rows, is_tensor
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "CUDA", 0, None, "mps:1", "cuda:-1"])

@@ -1,7 +1,7 @@
 import pytest
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import transfer  # noqa: E402
+from manifoldknn.device import transfer  # noqa: E402
 
 
 def test_a_tensor_on_the_cpu_is_not_copied():

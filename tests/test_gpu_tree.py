@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.tree import tree_edges
+from manifoldknn.graph.tree import tree_edges
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import tree  # noqa: E402
+from manifoldknn.device.graph import tree  # noqa: E402
 
 
 @settings(max_examples=80, deadline=None)

@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from manifoldknn.hidden import hidden_densities, hidden_groups
-from manifoldknn.links import hand_links
-from manifoldknn.walk import Way
-from manifoldknn.walked import walk_by_class, walk_by_label
+from manifoldknn.graph.links import hand_links
+from manifoldknn.vote.hidden import hidden_densities, hidden_groups
+from manifoldknn.vote.walked import walk_by_class, walk_by_label
+from manifoldknn.walk.columns import Way
 from strategies import problems
 from test_gpu_graph import SETTINGS, both_graphs, both_recipes
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.gpu import walk as module  # noqa: E402
-from manifoldknn.gpu.walk import (  # noqa: E402
+from manifoldknn.device.walk import columns as module  # noqa: E402
+from manifoldknn.device.walk.columns import (  # noqa: E402
     block_width,
     hidden_on_device,
     walk_by_class_on_device,

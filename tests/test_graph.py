@@ -6,13 +6,13 @@ from scipy import sparse
 
 import oracles
 from manifoldknn import constrained_graph
-from manifoldknn.graph import (
+from manifoldknn.graph.constrained import (
     automatic_sigma,
     candidate_count,
     log_strengthening,
     row_logsumexp,
 )
-from manifoldknn.neighbors import ExactIndex
+from manifoldknn.search.neighbors import ExactIndex
 from strategies import built_graph, problems, recipe_of
 
 GRAPHS = ("pruned", "union", "full")

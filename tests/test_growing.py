@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifoldknn.growing import GrowingArray, GrowingIndex
-from manifoldknn.inverted import InvertedIndex
-from manifoldknn.neighbors import ExactIndex
+from manifoldknn.search.growing import GrowingArray, GrowingIndex
+from manifoldknn.search.inverted import InvertedIndex
+from manifoldknn.search.neighbors import ExactIndex
 
 FORMS = {
     "float64": lambda X: X,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.hidden import (
+from manifoldknn.vote.hidden import (
     HiddenLabels,
     answered_shares,
     fold_numbers,

@@ -9,8 +9,8 @@ from argparse import Namespace
 
 import pytest
 
-from manifoldknn.inputs import input_format, is_stream, opened
-from manifoldknn.tables import TableError
+from manifoldknn.tables.inputs import input_format, is_stream, opened
+from manifoldknn.tables.table import TableError
 
 TEXT = b"a,b\n1,2\n3,4\n"
 posix = pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")

@@ -8,7 +8,7 @@ from scipy.sparse import csgraph
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier, inspect
-from manifoldknn.inspection import hops_from_labels, row_keys
+from manifoldknn.insight.inspection import hops_from_labels, row_keys
 
 any_problem = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
 

@@ -4,9 +4,9 @@ import pickle
 import numpy as np
 import pytest
 
-import manifoldknn.distances as distances
-from manifoldknn.inverted import RECALL, InvertedIndex
-from manifoldknn.neighbors import ExactIndex
+import manifoldknn.base.distances as distances
+from manifoldknn.search.inverted import RECALL, InvertedIndex
+from manifoldknn.search.neighbors import ExactIndex
 
 
 def recall(found, true):

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from manifoldknn import ManifoldKNNClassifier, joining
-from manifoldknn.bridges import short_joining_edges
-from manifoldknn.edges import pruned_edges
-from manifoldknn.joining import is_affordable, joined_parts
-from manifoldknn.neighbors import ExactIndex
-from manifoldknn.spanning import joining_edges
+from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.graph import joining
+from manifoldknn.graph.bridges import short_joining_edges
+from manifoldknn.graph.edges import pruned_edges
+from manifoldknn.graph.joining import is_affordable, joined_parts
+from manifoldknn.graph.spanning import joining_edges
+from manifoldknn.search.neighbors import ExactIndex
 
 
 def far_clusters(seed=1, n_parts=12):

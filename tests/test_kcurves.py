@@ -3,13 +3,13 @@
 import pytest
 
 from experiment_kit import QUICK, blobs, check_tables, measured_rows
-from manifoldknn.experiments import kcurves
-from manifoldknn.experiments.averages import averages
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.kcurves import FIG8, FIG9, claims, falling, measured
-from manifoldknn.experiments.methods import DEFAULT, PUBLISHED, error_of
-from manifoldknn.experiments.problems import drawn
-from manifoldknn.experiments.published import DATA_SETS
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.figures import kcurves
+from manifoldknn.reproduction.figures.averages import averages
+from manifoldknn.reproduction.figures.kcurves import FIG8, FIG9, claims, falling, measured
+from manifoldknn.reproduction.methods import DEFAULT, PUBLISHED, error_of
+from manifoldknn.reproduction.problems import drawn
+from manifoldknn.reproduction.published import DATA_SETS
 
 
 def test_k_is_labels_per_class_and_voters():

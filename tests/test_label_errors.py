@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits
 
 import oracles
 from manifoldknn import ManifoldKNNClassifier, find_label_errors
-from manifoldknn.hidden import fold_numbers
-from manifoldknn.label_errors import unlinked_shares
+from manifoldknn.insight.label_errors import unlinked_shares
+from manifoldknn.vote.hidden import fold_numbers
 from strategies import problems, recipe_of
 
 GRAPHS = ("pruned", "union", "full")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from manifoldknn.labels import EncodedLabels, encode_further, encode_labels
+from manifoldknn.base.labels import EncodedLabels, encode_further, encode_labels
 
 NAN = float("nan")
 

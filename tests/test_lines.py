@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from manifoldknn.experiments.averages import Average
-from manifoldknn.experiments.lines import STYLES, grouped_bars, new_figure, panels
-from manifoldknn.experiments.methods import BEYOND, DEFAULT, NEIGHBORS, OF_THE_PAPER, PUBLISHED
+from manifoldknn.reproduction.figures.averages import Average
+from manifoldknn.reproduction.figures.lines import STYLES, grouped_bars, new_figure, panels
+from manifoldknn.reproduction.methods import BEYOND, DEFAULT, NEIGHBORS, OF_THE_PAPER, PUBLISHED
 
 CURVES = {
     "a": {"kNN": ([1, 2], [30.0, 20.0]), DEFAULT: ([1, 2], [3.0, 2.0])},

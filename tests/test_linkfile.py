@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manifoldknn.linkfile import read_links
-from manifoldknn.tables import TableError
+from manifoldknn.tables.linkfile import read_links
+from manifoldknn.tables.table import TableError
 
 NAMES = np.array(["a", "b", " c", "0007"], dtype=object)
 NUMBERS = np.arange(1, 5)

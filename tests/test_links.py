@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import oracles
 from manifoldknn import ManifoldKNNClassifier, classifier, constrained_graph
-from manifoldknn.links import NO_LINKS, HandLinks, check_links, hand_links
+from manifoldknn.graph.links import NO_LINKS, HandLinks, check_links, hand_links
 from strategies import links_for, problems
 
 CODES = np.array([0, 0, 1, 1, -1, -1, -1, -1])

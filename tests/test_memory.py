@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import manifoldknn.memory as memory
+import manifoldknn.device.memory as memory
 from manifoldknn import ManifoldKNNClassifier, estimate_memory
 
 PEAK = """
@@ -131,7 +131,7 @@ def test_a_fit_that_will_not_fit_is_refused_with_advice(monkeypatch, options, ad
     X, y = blobs()
     monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
     monkeypatch.setattr(memory, "thread_count", lambda n_jobs: n_jobs or 2)
-    monkeypatch.setattr("manifoldknn.steps.open_index", lambda *_, **__: pytest.fail("late"))
+    monkeypatch.setattr("manifoldknn.device.steps.open_index", lambda *_, **__: pytest.fail("late"))
     clf = ManifoldKNNClassifier(**options)
     with pytest.raises(MemoryError, match=rf"needs about .* GB and 0\.0 GB are free: .*{advice}"):
         clf.fit(X, y)

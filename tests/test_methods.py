@@ -9,8 +9,10 @@ from sklearn.semi_supervised import LabelSpreading
 from experiment_kit import blobs
 from manifoldknn import ManifoldKNNClassifier, constrained_graph, tired_random_walk
 from manifoldknn.baselines import GeodesicKNNClassifier
-from manifoldknn.experiments import methods
-from manifoldknn.experiments.methods import (
+from manifoldknn.model_selection import tuned
+from manifoldknn.reproduction import methods
+from manifoldknn.reproduction.figures.width import tuned_sigma
+from manifoldknn.reproduction.methods import (
     BEYOND,
     DEFAULT,
     GEODESIC_LINKS,
@@ -23,9 +25,7 @@ from manifoldknn.experiments.methods import (
     available,
     error_of,
 )
-from manifoldknn.experiments.problems import Problem, drawn, synthetic
-from manifoldknn.experiments.width import tuned_sigma
-from manifoldknn.model_selection import tuned
+from manifoldknn.reproduction.problems import Problem, drawn, synthetic
 
 
 def answers(method, problem, y, k=3, seed=0):

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
-import manifoldknn.neighbors as neighbors_module
+import manifoldknn.search.neighbors as neighbors_module
 import oracles
-from manifoldknn.neighbors import ExactIndex, check_metric
-from manifoldknn.treesearch import TreeSearch
+from manifoldknn.search.neighbors import ExactIndex, check_metric
+from manifoldknn.search.treesearch import TreeSearch
 
 
 @settings(max_examples=60, deadline=None)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import Problem, built_graph, problems
 
 

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from manifoldknn.tables import TableError, open_table
+from manifoldknn.tables.table import TableError, open_table
 
 X = np.arange(12.0).reshape(4, 3)
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.offmanifold import (
+from manifoldknn.extend.offmanifold import (
     OwnResiduals,
     checked_rows,
     oddities,
     relative_error,
     usual_limit,
 )
-from manifoldknn.reconstruct import Reconstruction
-from manifoldknn.similarities import Similarities
+from manifoldknn.extend.reconstruct import Reconstruction
+from manifoldknn.vote.similarities import Similarities
 
 
 def test_oddities_follow_their_formula():

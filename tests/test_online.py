@@ -14,8 +14,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.exceptions import OneClassWarning, UnreachedError
-from manifoldknn.inverted import InvertedIndex
-from manifoldknn.online import refresh_is_due
+from manifoldknn.model.stream import refresh_is_due
+from manifoldknn.search.inverted import InvertedIndex
 from strategies import forced
 
 GRAPHS = ("pruned", "union", "full")
@@ -127,8 +127,8 @@ def test_exact_turns_approximate_where_a_new_fit_would():
     X, y, _ = clouds(n=400)
     clf = ManifoldKNNClassifier().fit(X[:300], y[:300]).partial_fit(X[300:], refresh=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("manifoldknn.steps.automatic_engine", lambda *_: "inverted")
-        patch.setattr("manifoldknn.engines.automatic_engine", lambda *_: "inverted")
+        patch.setattr("manifoldknn.device.steps.automatic_engine", lambda *_: "inverted")
+        patch.setattr("manifoldknn.search.engines.automatic_engine", lambda *_: "inverted")
         assert isinstance(clf.refresh()._index.first, InvertedIndex)
 
 
@@ -211,8 +211,12 @@ def test_giving_correcting_and_withdrawing_labels():
 def test_labels_of_known_rows_search_nothing(monkeypatch):
     X, y, _ = clouds()
     clf = ManifoldKNNClassifier().fit(X, y)
-    monkeypatch.setattr("manifoldknn.steps.open_index", lambda *_, **__: pytest.fail("search"))
-    monkeypatch.setattr("manifoldknn.steps.selected_edges", lambda *_, **__: pytest.fail("edges"))
+    monkeypatch.setattr(
+        "manifoldknn.device.steps.open_index", lambda *_, **__: pytest.fail("search")
+    )
+    monkeypatch.setattr(
+        "manifoldknn.device.steps.selected_edges", lambda *_, **__: pytest.fail("edges")
+    )
     clf.set_labels([70], [1])
     assert clf.transduction_[70] == 1
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.options import PARAMETERS, as_options, build_parser
+from manifoldknn.cli.options import PARAMETERS, as_options, build_parser
 
 COMMANDS = ("classify", "suggest", "check", "inspect")
 

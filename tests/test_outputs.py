@@ -6,8 +6,8 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from manifoldknn.outputs import answers, check_targets, table_target
-from manifoldknn.tables import TableError
+from manifoldknn.tables.outputs import answers, check_targets, table_target
+from manifoldknn.tables.table import TableError
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import pytest
 
 import cheap_experiment as cheap
-from manifoldknn.experiments.assemble import Assembled
-from manifoldknn.experiments.experiment import Plan, Table
-from manifoldknn.experiments.page import report_page, write_report
-from manifoldknn.experiments.store import Store
+from manifoldknn.reproduction.assemble import Assembled
+from manifoldknn.reproduction.experiment import Plan, Table
+from manifoldknn.reproduction.page import report_page, write_report
+from manifoldknn.reproduction.store import Store
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.parameters import check_graph_parameters, check_parameters
+from manifoldknn.base.parameters import check_graph_parameters, check_parameters
 
 WHOLE = "must be a whole number, at least {}"
 SHARE = "must be a number strictly between 0 and 1, such as {}"

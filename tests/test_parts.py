@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-import manifoldknn.parts as module
-from manifoldknn.graph import ConstrainedGraph
-from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.parts import solve_by_parts
-from manifoldknn.peeling import Columns, solve_by_levels
-from manifoldknn.reduction import _log_sum
+import manifoldknn.walk.parts as module
+from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.walk.levels import Columns, solve_by_levels
+from manifoldknn.walk.normalized import NormalizedGraph
+from manifoldknn.walk.parts import solve_by_parts
+from manifoldknn.walk.reduction import _log_sum
 
 ACCURACY = {"alpha": 0.99, "tol": 1e-6, "max_iter": 3000}
 

@@ -5,8 +5,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
-from manifoldknn import partsearch
-from manifoldknn.partsearch import MetricSearch, ProductSearch, pair_distances, search_of_parts
+from manifoldknn.graph import partsearch
+from manifoldknn.graph.partsearch import (
+    MetricSearch,
+    ProductSearch,
+    pair_distances,
+    search_of_parts,
+)
 
 METRICS = ["euclidean", "cosine", "manhattan", "chebyshev", "correlation", "hamming"]
 

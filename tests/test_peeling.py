@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.graph import ConstrainedGraph
-from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.reduction import reduced_graph
-from manifoldknn.walk import log_label_weights
+from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.walk.columns import log_label_weights
+from manifoldknn.walk.normalized import NormalizedGraph
+from manifoldknn.walk.reduction import reduced_graph
 
 
 def exact_log_weights(log_weights, labeled, alpha):

@@ -14,11 +14,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NearestNeighbors
 
 from manifoldknn import ManifoldKNNClassifier, persist
-from manifoldknn.archive import read_archive, write_archive
-from manifoldknn.hidden import HiddenLabels
-from manifoldknn.inverted import InvertedIndex
-from manifoldknn.persist import ModelFileError
-from manifoldknn.plain import to_plain
+from manifoldknn.files.archive import read_archive, write_archive
+from manifoldknn.files.persist import ModelFileError
+from manifoldknn.files.plain import to_plain
+from manifoldknn.search.inverted import InvertedIndex
+from manifoldknn.vote.hidden import HiddenLabels
 
 FITTED = (
     "classes_", "transduction_", "label_distributions_", "labeled_indices_", "sigma_",

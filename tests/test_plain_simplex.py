@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import manifoldknn.simplex as simplex_module
+import manifoldknn.extend.simplex as simplex_module
 from manifoldknn import simplex_weights
-from manifoldknn.plain_simplex import active_set
+from manifoldknn.extend.plain_simplex import active_set
 
 
 def by_arrays(X, neighbors):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.archive import read_archive, write_archive
-from manifoldknn.cli import main
+from manifoldknn.cli.main import main
+from manifoldknn.files.archive import read_archive, write_archive
 
 FLOWERS = Path(__file__).parent.parent / "examples" / "flowers.csv"
 FORM = {"kind": "manifoldknn model", "version": 2}

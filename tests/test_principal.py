@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-import manifoldknn.distances as distances
-from manifoldknn.principal import PrincipalAxes
+import manifoldknn.base.distances as distances
+from manifoldknn.search.principal import PrincipalAxes
 
 
 @pytest.mark.parametrize(("m", "d"), [(40, 12), (12, 40), (20, 20)])

@@ -6,8 +6,8 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from experiment_kit import blobs
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.experiments import problems
-from manifoldknn.experiments.problems import SYNTHETIC, Problem, drawn, synthetic
+from manifoldknn.reproduction import problems
+from manifoldknn.reproduction.problems import SYNTHETIC, Problem, drawn, synthetic
 
 
 def test_draws_follow_the_stated_recipe():

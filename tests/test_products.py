@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.distances import squared_norms
-from manifoldknn.neighbors import ExactIndex
-from manifoldknn.products import candidates_by_products
+from manifoldknn.base.distances import squared_norms
+from manifoldknn.search.neighbors import ExactIndex
+from manifoldknn.search.products import candidates_by_products
 
 
 @settings(deadline=None)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import manifoldknn.textfile as textfile
-from manifoldknn.profile import MOST_CATEGORIES, profile_columns
-from manifoldknn.tables import TableError, open_table
+import manifoldknn.tables.textfile as textfile
+from manifoldknn.tables.profile import MOST_CATEGORIES, profile_columns
+from manifoldknn.tables.table import TableError, open_table
 
 
 def profiled(tmp_path, columns, step=3):

@@ -6,11 +6,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-import manifoldknn.progress as progress
-from manifoldknn import ManifoldKNNClassifier, walk
-from manifoldknn.engines import open_index
-from manifoldknn.progress import countdown, spoken, timed_stages
-from manifoldknn.threads import in_threads
+import manifoldknn.base.progress as progress
+from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.base.progress import countdown, spoken, timed_stages
+from manifoldknn.base.threads import in_threads
+from manifoldknn.search.engines import open_index
+from manifoldknn.walk import columns as walk
 
 
 def blobs(n=200):

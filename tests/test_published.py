@@ -3,7 +3,7 @@
 import numpy as np
 
 from manifoldknn.datasets import PAPER_SETS
-from manifoldknn.experiments.published import (
+from manifoldknn.reproduction.published import (
     DATA_SETS,
     ERRORS,
     ONLINE_SECONDS,

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 import oracles
 from manifoldknn import ManifoldKNNClassifier, constrained_graph
 from manifoldknn.datasets import make_arch_and_s
-from manifoldknn.offmanifold import checked_rows
+from manifoldknn.extend.offmanifold import checked_rows
 
 K = 4  # in three dimensions: then the nearest convex combination is unique
 

@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from manifoldknn.raster import draw_points, png, shades, to_pixels
+from manifoldknn.report.raster import draw_points, png, shades, to_pixels
 
 
 def test_png_says_what_the_array_says():

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
-import manifoldknn.reconstruct as reconstruct
+import manifoldknn.extend.reconstruct as reconstruct
 import oracles
-from manifoldknn.neighbors import Neighbors
-from manifoldknn.reconstruct import coordinates, reconstruction
-from manifoldknn.simplex import simplex_weights
+from manifoldknn.extend.reconstruct import coordinates, reconstruction
+from manifoldknn.extend.simplex import simplex_weights
+from manifoldknn.search.neighbors import Neighbors
 
 
 class BruteIndex:

@@ -2,11 +2,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import manifoldknn.reduction as reduction_module
-from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.peeling import Columns
-from manifoldknn.reduction import reduced_graph, solve_columns
-from manifoldknn.walk import log_label_weights
+import manifoldknn.walk.reduction as reduction_module
+from manifoldknn.walk.columns import log_label_weights
+from manifoldknn.walk.levels import Columns
+from manifoldknn.walk.normalized import NormalizedGraph
+from manifoldknn.walk.reduction import reduced_graph, solve_columns
 from strategies import Problem, built_graph, problems
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifoldknn.cli import main
-from manifoldknn.report import map_coordinates
+from manifoldknn.cli.main import main
+from manifoldknn.report.page import map_coordinates
 
 FLOWERS = Path(__file__).parent.parent / "examples" / "flowers.csv"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -170,7 +170,7 @@ def test_how_far_confidence_can_be_trusted(tmp_path, labels, options, confidence
 
 @pytest.mark.parametrize("vote", ["classes", "neighbors"])
 def test_voters_are_left_out_where_finding_them_is_dear(tmp_path, monkeypatch, vote):
-    monkeypatch.setattr("manifoldknn.report._MOST_DECISIONS", 600 * 9 - 1)
+    monkeypatch.setattr("manifoldknn.report.page._MOST_DECISIONS", 600 * 9 - 1)
     page = tmp_path / "r.html"
     code = main(["classify", str(FLOWERS), "--label", "species", "--quiet", "--vote", vote,
                  "--out", str(tmp_path / "o.csv"), "--report", str(page)])  # fmt: skip
@@ -248,7 +248,7 @@ def test_without_validation_no_label_is_checked(tmp_path, monkeypatch):
     def fail(*_arguments, **_options):
         raise AssertionError("labels were checked")
 
-    monkeypatch.setattr("manifoldknn.report.find_label_errors", fail)
+    monkeypatch.setattr("manifoldknn.report.page.find_label_errors", fail)
     out, page = str(tmp_path / "o.csv"), str(tmp_path / "r.html")
     code = main(["classify", str(FLOWERS), "--label", "species", "--quiet", "--no-validate",
                  "--out", out, "--report", page])  # fmt: skip

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import cheap_experiment as cheap
-from manifoldknn.cli import main
+from manifoldknn.cli.main import main
 from manifoldknn.datasets import PAPER_SETS
-from manifoldknn.experiments.catalogue import PLACES
-from manifoldknn.experiments.store import only_run
+from manifoldknn.reproduction.catalogue import PLACES
+from manifoldknn.reproduction.store import only_run
 
 ILLUSTRATIONS = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7"]
 
@@ -50,11 +50,11 @@ def tables(folder, drop=()):
 def started(*arguments, **environment):
     """Start the command in a process of its own, which knows the cheap experiment."""
     script = (
-        "import signal, sys; from manifoldknn.experiments import catalogue\n"
+        "import signal, sys; from manifoldknn.reproduction import catalogue\n"
         # A shell that runs the tests in the background has it ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"catalogue.PLACES['cheap'] = {cheap.PLACE!r}\n"
-        "from manifoldknn.command import main; sys.exit(main(sys.argv[1:]))"
+        "from manifoldknn.cli.command import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", script, "reproduce", *arguments]
     path = os.pathsep.join(sys.path)

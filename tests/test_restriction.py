@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn import aggregates, restriction
-from manifoldknn.normalized import NormalizedGraph
+from manifoldknn.walk import aggregates, restriction
+from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import Problem, built_graph, problems
 
 

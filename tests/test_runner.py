@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 import cheap_experiment as cheap
-from manifoldknn.experiments.experiment import Cell, Plan
-from manifoldknn.experiments.runner import Progress, cells_of, measure_cells
-from manifoldknn.experiments.store import Store
+from manifoldknn.reproduction.experiment import Cell, Plan
+from manifoldknn.reproduction.runner import Progress, cells_of, measure_cells
+from manifoldknn.reproduction.store import Store
 
 ALL = cheap.N_CELLS + cheap.N_ALONE
 

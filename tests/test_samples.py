@@ -4,7 +4,7 @@ import pytest
 from scipy import sparse
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.samples import check_new_samples, check_samples
+from manifoldknn.base.samples import check_new_samples, check_samples
 from strategies import NAMED_POLARS
 
 ROWS = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 1.0]])

@@ -24,8 +24,8 @@ from sklearn.preprocessing import FunctionTransformer
 from manifoldknn import ManifoldKNNClassifier, constrained_graph, persist
 from manifoldknn.exceptions import MetricWarning
 from manifoldknn.model_selection import SemiSupervisedSplit, TransductiveClassifier
-from manifoldknn.neighbors import ExactIndex
-from manifoldknn.searchers import SearcherIndex, is_fitted, is_searcher, others, unfitted
+from manifoldknn.search.neighbors import ExactIndex
+from manifoldknn.search.searchers import SearcherIndex, is_fitted, is_searcher, others, unfitted
 
 
 class Plain:

@@ -6,8 +6,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn.exceptions import EverythingLabeledWarning, UnreachedWarning
-from manifoldknn.session import clean_labels, column_ids, noted
-from manifoldknn.tables import TableError
+from manifoldknn.tables.session import clean_labels, column_ids, noted
+from manifoldknn.tables.table import TableError
 
 
 def test_labels_are_trimmed_and_told():

@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import oracles
-from manifoldknn.sharpness import best_sharpness, usual_sharpness
+from manifoldknn.vote.sharpness import best_sharpness, usual_sharpness
 
 
 def hidden_logs(seed, n, n_classes, spread):

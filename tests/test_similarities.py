@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.similarities import Similarities, combined, row_chunks
+from manifoldknn.vote.similarities import Similarities, combined, row_chunks
 
 
 def random_similarities(rng, n, columns, spread=3.0):

@@ -1,4 +1,4 @@
-"""Tests of `manifoldknn.simplex` against solvers that share nothing with it."""
+"""Tests of `manifoldknn.extend.simplex` against solvers that share nothing with it."""
 
 import itertools
 import tracemalloc
@@ -9,8 +9,8 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn import simplex
-from manifoldknn.simplex import simplex_weights
+from manifoldknn.extend import simplex
+from manifoldknn.extend.simplex import simplex_weights
 
 
 def objectives(X, neighbors, z):

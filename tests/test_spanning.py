@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse import csgraph
 
-import manifoldknn.spanning as spanning
+import manifoldknn.graph.spanning as spanning
 import oracles
-from manifoldknn.spanning import _stable_order, in_spanning_forest, joining_edges
+from manifoldknn.graph.spanning import _stable_order, in_spanning_forest, joining_edges
 
 
 def kruskal(pairs, length, n, parts=None):

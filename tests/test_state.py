@@ -2,7 +2,7 @@
 
 import pytest
 
-from manifoldknn.state import FittedState
+from manifoldknn.model.state import FittedState
 
 
 def change_and_fail(model):

@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from manifoldknn import steps
+from manifoldknn.device import steps
+from manifoldknn.device.steps import CpuSteps, Steps, choose_steps, usable_steps
 from manifoldknn.exceptions import DeviceWarning
-from manifoldknn.steps import CpuSteps, Steps, choose_steps, usable_steps
 
 
 def methods(kind):
@@ -30,7 +30,7 @@ def test_a_model_from_elsewhere_goes_on_with_the_cpu(monkeypatch):
 
 def test_both_machines_take_the_same_steps():
     pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
-    from manifoldknn.gpu.steps import TorchSteps
+    from manifoldknn.device.torch_steps import TorchSteps
 
     assert methods(CpuSteps) == methods(TorchSteps) == methods(Steps)
     chosen = choose_steps("torch:cpu", None)

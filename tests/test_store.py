@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cheap_experiment as cheap
-from manifoldknn.experiments.experiment import Cell, Plan
-from manifoldknn.experiments.store import Store, extras, only_run, plain_rows
+from manifoldknn.reproduction.experiment import Cell, Plan
+from manifoldknn.reproduction.store import Store, extras, only_run, plain_rows
 
 EXPERIMENT = replace(cheap.EXPERIMENT, columns=["a", "b"])
 CELL = Cell("cheap", ("usps", "k/NN", 3, None, 0.1))
 HOLD = (
-    "import pathlib, sys, time; from manifoldknn.experiments.store import only_run\n"
+    "import pathlib, sys, time; from manifoldknn.reproduction.store import only_run\n"
     "with only_run(pathlib.Path(sys.argv[1])):\n"
     "    print('held', flush=True); time.sleep(600)\n"
 )
@@ -140,7 +140,7 @@ def test_a_run_with_another_package_of_extras_is_not_gone_on_with(store, monkeyp
     path = store.folder / "run.json"
     run = json.loads(path.read_text())
     assert run["extras"] == extras()
-    monkeypatch.setattr("manifoldknn.experiments.store.extras", lambda: {"graphlearning": "9.9"})
+    monkeypatch.setattr("manifoldknn.reproduction.store.extras", lambda: {"graphlearning": "9.9"})
     with pytest.raises(ValueError, match=r"begun with graphlearning .* and not 9\.9"):
         Store.open(store.folder, Plan(), [], resume=True)
     del run["extras"]  # as older runs have it: unknown

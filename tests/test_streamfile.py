@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier, persist
-from manifoldknn.archive import ModelFileError
-from manifoldknn.streamfile import plain_stream, put_stream, restore_stream
+from manifoldknn.files.archive import ModelFileError
+from manifoldknn.files.streamfile import plain_stream, put_stream, restore_stream
 
 
 def streamed(n=120, late=15, seed=0, **settings):

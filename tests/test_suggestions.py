@@ -10,7 +10,7 @@ from scipy.sparse import csgraph
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier, suggest
-from manifoldknn.suggestions import uncertainty
+from manifoldknn.insight.suggestions import uncertainty
 from strategies import problems
 
 any_problem = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
@@ -95,7 +95,7 @@ def test_bad_number(n):
 
 
 def test_very_many_rows_are_sampled(monkeypatch):
-    monkeypatch.setattr("manifoldknn.suggestions._MOST_ROWS", 100)
+    monkeypatch.setattr("manifoldknn.insight.suggestions._MOST_ROWS", 100)
     X, truth = load_digits(return_X_y=True)
     y = np.where(np.arange(len(X)) < 30, truth, -1)
     found = suggest(ManifoldKNNClassifier().fit(X / 16, y), 10)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier, as_published, inspect
-from manifoldknn.hidden import hidden_groups, hidden_labels
-from manifoldknn.session import Session
-from manifoldknn.summary import as_table, summary_data, summary_text
+from manifoldknn.report.summary import as_table, summary_data, summary_text
+from manifoldknn.tables.session import Session
+from manifoldknn.vote.hidden import hidden_groups, hidden_labels
 
 DATA = {
     "rows": 1000, "labelled": 3, "labels_per_class": {"a": 1, "b": 2},
@@ -86,7 +86,7 @@ def data_of(clf, X, y, *, validated=True):
 def test_the_estimate_is_that_of_the_fit(monkeypatch):
     X, y = problem([12, 5])
     clf = ManifoldKNNClassifier()
-    monkeypatch.setattr("manifoldknn.hidden.hidden_groups", None)  # nobody hides labels again
+    monkeypatch.setattr("manifoldknn.vote.hidden.hidden_groups", None)  # nobody hides labels again
     data = data_of(clf, X, y)
     valid = data["validation"]
     assert valid["accuracy"] == pytest.approx(clf.hidden_labels_.accuracy, rel=1e-5)

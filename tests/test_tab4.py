@@ -7,9 +7,9 @@ from scipy.optimize import minimize
 from experiment_kit import QUICK, check_tables, measured_rows
 from manifoldknn import constrained_graph, tired_random_walk
 from manifoldknn.datasets import make_knot
-from manifoldknn.experiments.methods import NEIGHBORS, PUBLISHED
-from manifoldknn.experiments.published import RECONSTRUCTION
-from manifoldknn.experiments.tab4 import EXPERIMENT, relative_error
+from manifoldknn.reproduction.methods import NEIGHBORS, PUBLISHED
+from manifoldknn.reproduction.numbers.tab4 import EXPERIMENT, relative_error
+from manifoldknn.reproduction.published import RECONSTRUCTION
 
 
 def test_relative_error_is_the_formula():

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from manifoldknn.datasets import PAPER_SETS
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.tab5 import EXPERIMENT
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.numbers.tab5 import EXPERIMENT
 
 STATED = {  # as the paper's table prints them
     "usps": (9298, 256, 10),

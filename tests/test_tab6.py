@@ -3,13 +3,13 @@
 import pytest
 
 from experiment_kit import QUICK, blobs, measured_rows
-from manifoldknn.experiments import tab6
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.methods import DEFAULT, OF_THE_PAPER, PUBLISHED, error_of
-from manifoldknn.experiments.problems import Problem, drawn
-from manifoldknn.experiments.published import DATA_SETS
-from manifoldknn.experiments.tab6 import EXPERIMENT
-from manifoldknn.experiments.tab6_tables import UNSCALED
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.methods import DEFAULT, OF_THE_PAPER, PUBLISHED, error_of
+from manifoldknn.reproduction.numbers import tab6
+from manifoldknn.reproduction.numbers.tab6 import EXPERIMENT
+from manifoldknn.reproduction.numbers.tab6_tables import UNSCALED
+from manifoldknn.reproduction.problems import Problem, drawn
+from manifoldknn.reproduction.published import DATA_SETS
 
 
 @pytest.fixture

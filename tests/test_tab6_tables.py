@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from experiment_kit import QUICK, check_tables
-from manifoldknn.experiments.methods import DEFAULT, GUIDED_SVM, PUBLISHED
-from manifoldknn.experiments.published import ERRORS
-from manifoldknn.experiments.tab6_tables import (
+from manifoldknn.reproduction.methods import DEFAULT, GUIDED_SVM, PUBLISHED
+from manifoldknn.reproduction.numbers.tab6_tables import (
     DIFFERENCES,
     NOTES,
     UNSCALED,
@@ -15,6 +14,7 @@ from manifoldknn.experiments.tab6_tables import (
     tables,
     verdict,
 )
+from manifoldknn.reproduction.published import ERRORS
 
 
 def rows_of(errors, data="usps"):

@@ -5,11 +5,11 @@ import pytest
 
 from experiment_kit import QUICK, blobs, check_tables, measured_rows, without_times
 from manifoldknn.baselines import GeodesicKNNClassifier
-from manifoldknn.experiments import tab7
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.methods import DEFAULT, PUBLISHED
-from manifoldknn.experiments.published import RATIOS
-from manifoldknn.experiments.tab7 import EXPERIMENT
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.methods import DEFAULT, PUBLISHED
+from manifoldknn.reproduction.numbers import tab7
+from manifoldknn.reproduction.numbers.tab7 import EXPERIMENT
+from manifoldknn.reproduction.published import RATIOS
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import manifoldknn.textfile as module
-from manifoldknn.tables import TableError, format_of, open_table
+import manifoldknn.tables.textfile as module
+from manifoldknn.tables.table import TableError, format_of, open_table
 
 cell = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-import manifoldknn.threads as threads_module
+import manifoldknn.base.threads as threads_module
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.threads import Crew, in_threads, single_threaded_products
+from manifoldknn.base.threads import Crew, in_threads, single_threaded_products
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5, -1, None])

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.neighbors import ExactIndex
-from manifoldknn.products import SPARE
+from manifoldknn.search.neighbors import ExactIndex
+from manifoldknn.search.products import SPARE
 
 GRIDS = [(2, 10, 300), (3, 6, 300), (4, 3, 300)]  # values, columns, rows
 

@@ -6,10 +6,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.datasets import make_arch_and_s, make_circle_and_strip, make_knot, make_two_circles
-from manifoldknn.experiments.experiment import Plan
-from manifoldknn.experiments.methods import DEFAULT, NEIGHBORS
-from manifoldknn.experiments.problems import SYNTHETIC
-from manifoldknn.experiments.toys import (
+from manifoldknn.reproduction.experiment import Plan
+from manifoldknn.reproduction.figures.toys import (
     FIG1,
     FIG4,
     FIG5,
@@ -19,6 +17,8 @@ from manifoldknn.experiments.toys import (
     answer,
     error_percent,
 )
+from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS
+from manifoldknn.reproduction.problems import SYNTHETIC
 
 FIGURES = [(FIG5, make_two_circles), (FIG6, make_circle_and_strip), (FIG7, make_knot)]
 

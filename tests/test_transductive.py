@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.baselines import GeodesicKNNClassifier
+from manifoldknn.baselines.transductive import TransductiveClassifier
 from manifoldknn.model_selection import SemiSupervisedSplit
-from manifoldknn.transductive import TransductiveClassifier
 from strategies import NAMED_POLARS
 
 EXPECTED_FAILURES = {

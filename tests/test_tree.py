@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import manifoldknn.tree as tree_module
+import manifoldknn.graph.tree as tree_module
 import oracles
-from manifoldknn.tree import tree_edges
+from manifoldknn.graph.tree import tree_edges
 
 
 def literal_levels(lists, roots, depth):

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import manifoldknn.neighbors as neighbors_module
+import manifoldknn.search.neighbors as neighbors_module
 import oracles
-from manifoldknn.neighbors import ExactIndex
-from manifoldknn.treesearch import TreeSearch
+from manifoldknn.search.neighbors import ExactIndex
+from manifoldknn.search.treesearch import TreeSearch
 
 
 def test_finds_the_nearest():

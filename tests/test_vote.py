@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from manifoldknn.vote import (
+from manifoldknn.vote.votes import (
     ClassVote,
     NeighborVote,
     class_prior,

@@ -7,10 +7,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 from manifoldknn import constrained_graph, tired_random_walk, walk_weights
-from manifoldknn.graph import ConstrainedGraph
-from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.reduction import ReducedGraph
-from manifoldknn.walk import chosen_alpha, chosen_way, prepared_graph
+from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.walk.columns import chosen_alpha, chosen_way, prepared_graph
+from manifoldknn.walk.normalized import NormalizedGraph
+from manifoldknn.walk.reduction import ReducedGraph
 from strategies import problems
 
 GRAPHS = ("pruned", "union", "full")
@@ -133,9 +133,9 @@ def test_long_walks_over_many_rows_have_levels(monkeypatch):
     rng = np.random.default_rng(0)
     log_weights = sparse.random_array((400, 400), density=0.1, rng=rng).tocsr()
     graph = NormalizedGraph(ConstrainedGraph(log_weights + log_weights.T, np.full(400, -1)))
-    monkeypatch.setattr("manifoldknn.aggregates._COARSEST", 10)
+    monkeypatch.setattr("manifoldknn.walk.aggregates._COARSEST", 10)
     assert chosen_way(graph, 0.999, n_columns=3).levels == ()
-    monkeypatch.setattr("manifoldknn.walk._MANY_ROWS", 300)
+    monkeypatch.setattr("manifoldknn.walk.columns._MANY_ROWS", 300)
     way = chosen_way(graph, 0.999, n_columns=3)
     assert way.name == "iterate"
     assert len(way.levels[0]) == 400

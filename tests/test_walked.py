@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import oracles
-from manifoldknn import walked
-from manifoldknn.normalized import NormalizedGraph
-from manifoldknn.walk import Way, prepared_graph
-from manifoldknn.walked import block_width, log_columns, walk_by_class, walk_by_label
+from manifoldknn.vote import walked
+from manifoldknn.vote.walked import block_width, log_columns, walk_by_class, walk_by_label
+from manifoldknn.walk.columns import Way, prepared_graph
+from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import WAYS, Problem, built_graph, forced, problems
 
 GRAPHS = ("pruned", "union", "full")

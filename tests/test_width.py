@@ -5,10 +5,10 @@ import pytest
 
 from experiment_kit import blobs
 from manifoldknn import constrained_graph, tired_random_walk
-from manifoldknn.experiments import width
-from manifoldknn.experiments.problems import drawn, synthetic
-from manifoldknn.experiments.width import FACTORS, tuned_factor, tuned_sigma
 from manifoldknn.model_selection import SemiSupervisedSplit
+from manifoldknn.reproduction.figures import width
+from manifoldknn.reproduction.figures.width import FACTORS, tuned_factor, tuned_sigma
+from manifoldknn.reproduction.problems import drawn, synthetic
 
 
 def literal_error(problem, y, factor):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import cheap_experiment as cheap
-from manifoldknn.experiments.experiment import Cell, Plan
-from manifoldknn.experiments.workers import Task, Workers
+from manifoldknn.reproduction.experiment import Cell, Plan
+from manifoldknn.reproduction.workers import Task, Workers
 
 CELLS = cheap.cells(Plan())
 TASKS = [Task(cheap.PLACE, cell, Plan()) for cell in CELLS]
@@ -68,8 +68,8 @@ def test_a_worker_outlives_neither_the_block_nor_its_parent(monkeypatch, tmp_pat
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     script = (
         "import cheap_experiment as cheap\n"
-        "from manifoldknn.experiments.experiment import Plan\n"
-        "from manifoldknn.experiments.workers import Task, Workers\n"
+        "from manifoldknn.reproduction.experiment import Plan\n"
+        "from manifoldknn.reproduction.workers import Task, Workers\n"
         "cells = cheap.cells(Plan())\n"
         "with Workers(2, one_thread=True) as workers:\n"
         "    for _ in workers.outcomes([Task(cheap.PLACE, c, Plan()) for c in cells * 10000]):\n"

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier, as_published
-    from manifoldknn.dimension import intrinsic_dimension
-    from manifoldknn.graph import constrained_graph
-    from manifoldknn.inspection import inspect
-    from manifoldknn.label_errors import find_label_errors
-    from manifoldknn.memory import estimate_memory
-    from manifoldknn.simplex import simplex_weights
-    from manifoldknn.suggestions import suggest
-    from manifoldknn.walk import tired_random_walk, walk_weights
+    from manifoldknn.device.memory import estimate_memory
+    from manifoldknn.extend.simplex import simplex_weights
+    from manifoldknn.graph.constrained import constrained_graph
+    from manifoldknn.insight.dimension import intrinsic_dimension
+    from manifoldknn.insight.inspection import inspect
+    from manifoldknn.insight.label_errors import find_label_errors
+    from manifoldknn.insight.suggestions import suggest
+    from manifoldknn.walk.columns import tired_random_walk, walk_weights
 
 __all__ = [
     "ManifoldKNNClassifier",
@@ -43,15 +43,15 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "ManifoldKNNClassifier": "classifier",
     "as_published": "classifier",
-    "intrinsic_dimension": "dimension",
-    "constrained_graph": "graph",
-    "inspect": "inspection",
-    "find_label_errors": "label_errors",
-    "estimate_memory": "memory",
-    "simplex_weights": "simplex",
-    "suggest": "suggestions",
-    "tired_random_walk": "walk",
-    "walk_weights": "walk",
+    "intrinsic_dimension": "insight.dimension",
+    "constrained_graph": "graph.constrained",
+    "inspect": "insight.inspection",
+    "find_label_errors": "insight.label_errors",
+    "estimate_memory": "device.memory",
+    "simplex_weights": "extend.simplex",
+    "suggest": "insight.suggestions",
+    "tired_random_walk": "walk.columns",
+    "walk_weights": "walk.columns",
 }
 
 if not TYPE_CHECKING:

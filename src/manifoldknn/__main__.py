@@ -1,6 +1,6 @@
 """``python -m manifoldknn`` is the command ``manifoldknn``."""
 
-from manifoldknn.command import main
+from manifoldknn.cli.command import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

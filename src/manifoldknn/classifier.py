@@ -11,27 +11,27 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldknn.cautions import usable_graph_neighbors, warn_about_labels
-from manifoldknn.deciders import deciding_labels
-from manifoldknn.densities import FIRST_REACH
+from manifoldknn.base.labels import EncodedLabels, encode_labels
+from manifoldknn.base.parameters import check_parameters
+from manifoldknn.base.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
+from manifoldknn.base.tensors import is_tensor
+from manifoldknn.device.steps import BuiltGraph, choose_steps
 from manifoldknn.exceptions import warn_caller
-from manifoldknn.gpu.tensors import is_tensor
-from manifoldknn.graph import candidate_count
-from manifoldknn.growing import GrowingIndex
-from manifoldknn.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
-from manifoldknn.labels import EncodedLabels, encode_labels
-from manifoldknn.links import HandLinks, hand_links
-from manifoldknn.offmanifold import OwnResiduals
-from manifoldknn.online import Geometry, OnlineMixin
-from manifoldknn.parameters import check_parameters
-from manifoldknn.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
-from manifoldknn.searchers import check_enough
-from manifoldknn.sharpness import best_sharpness, resolved_reach, shown_reach, usual_sharpness
-from manifoldknn.similarities import combined
-from manifoldknn.steps import BuiltGraph, choose_steps
-from manifoldknn.vote import ClassVote, NeighborVote, class_prior, heaviest
-from manifoldknn.walk import chosen_alpha
-from manifoldknn.walked import Walked
+from manifoldknn.extend.offmanifold import OwnResiduals
+from manifoldknn.graph.constrained import candidate_count
+from manifoldknn.graph.links import HandLinks, hand_links
+from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
+from manifoldknn.model.stream import Geometry, OnlineMixin
+from manifoldknn.search.growing import GrowingIndex
+from manifoldknn.search.searchers import check_enough
+from manifoldknn.vote.deciders import deciding_labels
+from manifoldknn.vote.densities import FIRST_REACH
+from manifoldknn.vote.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
+from manifoldknn.vote.sharpness import best_sharpness, resolved_reach, shown_reach, usual_sharpness
+from manifoldknn.vote.similarities import combined
+from manifoldknn.vote.votes import ClassVote, NeighborVote, class_prior, heaviest
+from manifoldknn.vote.walked import Walked
+from manifoldknn.walk.columns import chosen_alpha
 
 
 class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):

@@ -22,11 +22,11 @@ from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, GridSearchCV
 from sklearn.utils import check_random_state
 
+from manifoldknn.base.labels import EncodedLabels, encode_labels
+from manifoldknn.base.parameters import check_integer
+from manifoldknn.baselines.transductive import TransductiveClassifier, last_step
 from manifoldknn.exceptions import TooFewLabelsError
-from manifoldknn.hidden import fold_numbers
-from manifoldknn.labels import EncodedLabels, encode_labels
-from manifoldknn.parameters import check_integer
-from manifoldknn.transductive import TransductiveClassifier, last_step
+from manifoldknn.vote.hidden import fold_numbers
 
 __all__ = ["SemiSupervisedSplit", "TransductiveClassifier", "Tuned", "tuned"]
 

@@ -4,8 +4,8 @@
 `plot_confidence` draw a fitted classifier and return a display, as scikit-learn's do.
 """
 
-from manifoldknn.class_plot import plot_classes
-from manifoldknn.displays import (
+from manifoldknn.drawing.class_plot import plot_classes
+from manifoldknn.drawing.displays import (
     ConfidenceDisplay,
     DecisionDisplay,
     GraphDisplay,

@@ -11,14 +11,14 @@ from scipy.sparse import csgraph
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldknn.cautions import usable_graph_neighbors, warn_about_labels
+from manifoldknn.base.labels import encode_labels
+from manifoldknn.base.parameters import ON_UNREACHED, check_choice, check_integer
+from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
-from manifoldknn.labels import encode_labels
-from manifoldknn.neighbors import ExactIndex, Neighbors, check_metric
-from manifoldknn.parameters import ON_UNREACHED, check_choice, check_integer
-from manifoldknn.samples import check_new_samples, check_samples
-from manifoldknn.state import all_or_nothing
-from manifoldknn.vote import class_shares, winners
+from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
+from manifoldknn.model.state import all_or_nothing
+from manifoldknn.search.neighbors import ExactIndex, Neighbors, check_metric
+from manifoldknn.vote.votes import class_shares, winners
 
 __all__ = ["GeodesicKNNClassifier", "nearest_by_path"]
 
@@ -276,7 +276,7 @@ def nearest_by_path(near: Neighbors, sources: Ints, k: int) -> Neighbors:
     --------
     >>> import numpy as np
     >>> from manifoldknn.baselines.geodesic import nearest_by_path
-    >>> from manifoldknn.neighbors import ExactIndex
+    >>> from manifoldknn.search.neighbors import ExactIndex
     >>> near = ExactIndex(np.array([[0.0], [1.0], [3.0], [9.0], [9.5]])).among_samples(1)
     >>> found = nearest_by_path(near, np.array([0, 2]), 1)
     >>> found.indices.ravel(), found.distances.ravel()

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manifoldknn.neighbors import ExactIndex, check_metric
-from manifoldknn.parameters import check_choice, check_integer
-from manifoldknn.state import all_or_nothing
-from manifoldknn.vote import class_shares, winners
+from manifoldknn.base.parameters import check_choice, check_integer
+from manifoldknn.model.state import all_or_nothing
+from manifoldknn.search.neighbors import ExactIndex, check_metric
+from manifoldknn.vote.votes import class_shares, winners
 
 __all__ = ["KERNELS", "WeightedKNNClassifier"]
 

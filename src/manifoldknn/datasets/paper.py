@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.atomic import replaced_file
+from manifoldknn.base.atomic import replaced_file
 from manifoldknn.datasets.specs import PAPER_SETS, Spec, row_means, scaled
 
 __all__ = ["PAPER_SETS", "PaperData", "load_paper"]

@@ -1,0 +1,1 @@
+"""What every room needs: labels, samples, checks, threads, progress. Imports nothing of ours."""

@@ -1,0 +1,1 @@
+"""The command ``manifoldknn``: a table in, a table out."""

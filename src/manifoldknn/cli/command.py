@@ -1,0 +1,42 @@
+"""Where the command ``manifoldknn`` begins: before anything that takes time is imported."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+__all__ = ["main"]
+
+_TERMINATED = 128 + signal.SIGTERM
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; an interruption, even of the imports, leaves one line and no half file.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Of the command line, without the name of the program.
+
+    Returns
+    -------
+    int
+        The exit code, as in `manifoldknn.cli.main.main`; 143 if told to terminate.
+    """
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        from manifoldknn.cli.main import main as run
+
+        return run(arguments)
+    except KeyboardInterrupt:
+        print("manifoldknn: error: interrupted: nothing was written", file=sys.stderr)
+        return 130
+
+
+def _terminate(*_: Any) -> NoReturn:
+    """End as an exception does, so that temporary files are removed on the way."""
+    raise SystemExit(_TERMINATED)

@@ -1,0 +1,222 @@
+"""The command ``manifoldknn``: a table with a few labels in, the whole table labelled out."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import errno
+import io
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Any
+
+from manifoldknn import find_label_errors, inspect, persist, suggest
+from manifoldknn.base.atomic import replaced_file
+from manifoldknn.base.freed import return_large_arrays_at_once
+from manifoldknn.base.progress import spoken
+from manifoldknn.cli.options import as_options, build_parser
+from manifoldknn.cli.prediction import model_extra, predict_file
+from manifoldknn.exceptions import UnreachedError
+from manifoldknn.files.jsontext import json_text
+from manifoldknn.insight.inspection import GraphHealth
+from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
+from manifoldknn.tables.inputs import opened
+from manifoldknn.tables.outputs import (
+    answers,
+    check_format,
+    check_targets,
+    new_names,
+    table_target,
+    write_table,
+)
+from manifoldknn.tables.session import Session, learn, noted, stage
+from manifoldknn.vote.hidden import hidden_labels
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    0 done, 1 something unforeseen, 2 input or options to correct, 130 interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError):  # closed, or somebody's own
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    options = build_parser().parse_args(arguments)
+    return_large_arrays_at_once()
+    try:
+        with spoken(0 if options.quiet else 1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what matters is told in the notes
+            code = _COMMANDS[options.command](options) or 0
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _fail("interrupted: nothing was written that is not whole", 130)
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except UnreachedError as error:
+        return _fail(as_options(str(error)), 2)
+    except FileExistsError as error:
+        return _fail(f"{error}: choose another name, or replace it with --force", 2)
+    except OSError as error:
+        full = error.errno == errno.ENOSPC
+        # Files are named where they are written, so what has no name is our output.
+        name = error.filename or ("standard output" if full else "")
+        place = f" ({name})" if name else ""
+        remedy = (
+            "free some space, or write elsewhere" if full else "check the place, or choose another"
+        )
+        return _fail(f"{error.strerror or error}{place}: {remedy}", 2)
+    except (ValueError, ImportError, MemoryError) as error:
+        said = str(error) or type(error).__name__
+        return _fail(as_options(said) if "device=" in said else said, 2)
+    except Exception as error:
+        if os.environ.get("MANIFOLDKNN_DEBUG"):
+            raise
+        kind = type(error).__name__
+        return _fail(f"unforeseen: {kind}: {error}; MANIFOLDKNN_DEBUG=1 shows where", 1)
+    return code
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"manifoldknn: error: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _in_options(health: GraphHealth) -> GraphHealth:
+    """Let advice speak of options of the command instead of parameters in Python."""
+    return replace(health, advice=[as_options(line) for line in health.advice])
+
+
+def _classify(options: argparse.Namespace) -> None:
+    target = table_target(options)
+    check_targets(options, {"--out": target, "--report": options.report, "--save": options.save})
+    with opened(options) as table:
+        check_format(target, options)
+        names = new_names(table, options.prefix)
+        session = learn(table, options)
+        clf = session.classifier
+        with stage(session.seconds, "off manifold"), noted(session.notes):
+            off = -clf.score_samples() / clf._limit()
+        hidden = None
+        if options.validate:
+            with stage(session.seconds, "validation"), noted(session.notes):
+                hidden = hidden_labels(clf)
+        with stage(session.seconds, "graph health"):
+            health = _in_options(inspect(clf, index=session.ids))
+        predicted = clf.transduction_
+        codes = clf._labels.numbers(predicted)
+        confidence, margin = answers(clf.label_distributions_, codes, clf.unreached_)
+        column = table.like(options.label, predicted.tolist())
+        added = dict(zip(names, (column, confidence, margin, off, clf.unreached_)))
+        if options.save:
+            with stage(session.seconds, "saving"):
+                extra = model_extra(session.step, table, options.label)
+                persist.save(clf, options.save, extra=extra, force=options.force)
+        data = summary_data(
+            session, health, hidden, predicted, confidence, validated=options.validate
+        )
+        data["out"], data["report"], data["model"] = target, options.report, options.save
+        if options.report:
+            with stage(session.seconds, "report"):
+                from manifoldknn.report.page import write_report
+
+                write_report(options, session, health, data, confidence, off)
+        with stage(session.seconds, "writing"):
+            write_table(table, target, added, options)
+        data["seconds"] = {name: round(s, 2) for name, s in session.seconds.items()}
+    text = summary_text(data) + f"\n\nwritten     {target}"
+    text += "".join(f", {name}" for name in (options.report, options.save) if name)
+    _say(data, text, options, table_on_stdout=target == "-")
+
+
+def _predict(options: argparse.Namespace) -> None:
+    data, text, on_stdout = predict_file(options)
+    _say(data, text, options, table_on_stdout=on_stdout)
+
+
+def _suggest(options: argparse.Namespace) -> None:
+    check_targets(options, {"--out": options.out})
+    with opened(options) as table:
+        session = learn(table, options)
+        found = suggest(session.classifier, options.n, index=session.ids)
+    _list(found.to_dict(), ["id", "uncertainty", "reason"], session, options)
+
+
+def _check(options: argparse.Namespace) -> None:
+    check_targets(options, {"--out": options.out})
+    with opened(options) as table:
+        session = learn(table, options)
+        with stage(session.seconds, "validation"), noted(session.notes):
+            found = find_label_errors(session.classifier, index=session.ids)
+    table_of = {name: column[: options.n] for name, column in found.to_dict().items()}
+    shown = ["id", "given", "suggested", "given_share", "suggested_share"]
+    session.notes.append(f"{len(found)} of {found.n_judged} labels are contradicted")
+    if found.n_judged < found.n_labeled:
+        n_left = found.n_labeled - found.n_judged
+        session.notes.append(f"{n_left} label(s) cannot be judged: alone in their class or cut off")
+    _list(table_of, shown, session, options)
+
+
+def _list(
+    columns: dict[str, list[Any]], shown: list[str], session: Session, options: argparse.Namespace
+) -> None:
+    """Show or write a list of rows."""
+    rows = [[_cell(columns[name][i]) for name in shown] for i in range(len(columns["id"]))]
+    if options.out and options.out != "-":
+        with replaced_file(options.out, force=options.force) as file:
+            text = io.StringIO(newline="")
+            csv.writer(text).writerows([shown, *rows])
+            file.write(text.getvalue().encode())
+    listed = [dict(zip(columns, values)) for values in zip(*columns.values())]
+    data = {"rows": listed, "notes": session.notes, "seconds": session.seconds}
+    text_lines = as_table(shown, rows) if rows else "none"
+    notes = "".join(f"\nnote        {note}" for note in session.notes)
+    if options.out and options.out != "-":
+        text_lines = f"written     {options.out}"
+    _say(data, text_lines + "\n" + notes, options)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    with opened(options) as table:
+        session = learn(table, options)
+        with stage(session.seconds, "graph health"):
+            health = _in_options(inspect(session.classifier, index=session.ids))
+    notes = "".join(f"\nnote        {note}" for note in session.notes)
+    data = asdict(health) | {"notes": session.notes}
+    _say(data, health_text(health) + notes, options)
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from manifoldknn.reproduction.reproduce import reproduce
+
+    return reproduce(options)
+
+
+def _say(
+    data: dict[str, Any], text: str, options: argparse.Namespace, *, table_on_stdout: bool = False
+) -> None:
+    out = sys.stderr if table_on_stdout else sys.stdout
+    print(json_text(data, encoding=out.encoding) if options.json else text, file=out)
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
+    "classify": _classify,
+    "predict": _predict,
+    "suggest": _suggest,
+    "check": _check,
+    "inspect": _inspect,
+    "reproduce": _reproduce,
+}
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,93 @@
+"""New rows on a device: neighbours, reconstruction and similarities in one go.
+
+Equations 7 to 9 of the CPU path, on chunks of rows that follow the free memory; the vote
+is that of the CPU itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.base.tensors import is_out_of_memory, is_tensor, moved, release, tile_rows, to_host
+from manifoldknn.device.extend.simplex import torch_simplex_weights
+from manifoldknn.device.rows import DeviceRows
+from manifoldknn.device.samples import check_finite, check_size
+from manifoldknn.device.search.index import TorchIndex
+from manifoldknn.vote.similarities import Similarities
+
+_CHUNK_BYTES = 1 << 35
+_MOST_ROWS = 1 << 17
+_MOST_VALUES = 1 << 25  # that are sent to the host at a time
+
+
+class KnownSimilarities:
+    """Similarities of the samples as the walk found them, copied to the device of `rows`."""
+
+    def __init__(self, source: Similarities, rows: DeviceRows) -> None:
+        self.source = source
+        self._logs, self._log_scale = (
+            moved(part, rows.wide) for part in (source.logs, source.log_scale)
+        )
+
+    def combined(self, z: Any, near: Any) -> tuple[Any, Any]:
+        """Return log Σ z_i w(x_i,·), as `manifoldknn.vote.similarities.combined` does.
+
+        Each row less its largest, and where no neighbour that counts was reached; z are convex
+        weights of the samples `near`.
+        """
+        import torch
+
+        # Neighbours may differ by hundreds of orders of magnitude: the largest sets the scale.
+        scales = torch.log(z) + self._log_scale[near]
+        terms = self._logs[near] + scales[:, :, None]
+        top = terms.amax(1)
+        terms -= torch.where(torch.isneginf(top), 0.0, top)[:, None, :]
+        logs = terms.exp_().sum(1).log_() + top
+        largest = logs.amax(1, keepdim=True)
+        unreached = torch.isneginf(largest)
+        return (logs - torch.where(unreached, 0.0, largest)).to(self._logs.dtype), unreached[:, 0]
+
+
+def device_votes(
+    X: Any,
+    index: TorchIndex,
+    known: KnownSimilarities,
+    shares: Callable[[NDArray[Any]], NDArray[np.float64]],
+    *,
+    n_neighbors: int,
+) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
+    """Yield chunks of new rows: the shares of their votes, and which nobody votes for.
+
+    `shares` makes class shares of logarithms of similarities: rows that sum to 1, all 0 where
+    nobody votes.
+    """
+    rows = index.device_rows
+    assert rows is not None
+    columns = known.source.logs.shape[1]
+    per_row = 4 * len(rows) + 24 * n_neighbors * (columns + rows.n_features)
+    step = min(_MOST_ROWS, tile_rows(rows.device, per_row, _CHUNK_BYTES))
+    step = max(1, min(step, _MOST_VALUES // columns))
+    start = 0
+    while start < X.shape[0]:
+        part = slice(start, min(start + step, X.shape[0]))
+        try:
+            new = rows.new(X[part])
+            if not is_tensor(X):
+                check_finite(new)
+                check_size(new)
+            near, _ = index.device_query(new, n_neighbors)
+            z = torch_simplex_weights(new, rows.exact, near)
+            logs, unreached = (to_host(found) for found in known.combined(z, near))
+        except RuntimeError as error:
+            if not is_out_of_memory(error) or step == 1:
+                raise
+            step = max(1, step // 2)
+        else:
+            yield part, shares(logs), unreached
+            start = part.stop
+            continue
+        release(rows.device)

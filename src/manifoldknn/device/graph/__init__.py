@@ -1,0 +1,1 @@
+"""The constrained graph on a device."""

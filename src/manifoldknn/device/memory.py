@@ -1,0 +1,204 @@
+"""How much memory a fit takes, known before it starts."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from manifoldknn.base.cgroups import room_in_groups
+from manifoldknn.base.distances import EUCLIDEAN, values_per_row
+from manifoldknn.base.threads import thread_count
+from manifoldknn.search.engines import automatic_engine
+from manifoldknn.search.inverted import COMPONENTS, PCA_ROWS
+from manifoldknn.search.neighbors import TREE_TRIED_DIMENSIONS
+from manifoldknn.search.searchers import is_searcher
+from manifoldknn.vote.hidden import FOLDS
+from manifoldknn.vote.walked import block_width
+from manifoldknn.walk.fill import affordable_fill
+
+__all__ = ["OVERRIDE", "available_memory", "check_memory", "estimate_memory"]
+
+OVERRIDE = "MANIFOLDKNN_MEMORY_GB"
+
+# Bytes, counted from the arrays alive at the peak of each step; tests/test_memory.py holds them
+# against the peaks of whole fits.
+_PER_CANDIDATE = 90  # neighbour lists, undirected edges and their ranks, per candidate
+_PER_EDGE = 60  # logarithms and both precisions of S, per entry
+_PER_WALK_COLUMN = 80  # solution, residual, logarithms and the solver's vectors
+_PER_WEIGHT = 16  # of a row and a label, where neighbours vote: kept, and a copy
+_PER_FACTOR_ENTRY = 24  # of both triangles
+_PER_AXIS_SQUARE = 28  # products of columns, a copy of them, eigenvectors in both precisions
+_LIST_SPARE = 1.5  # inverted lists grow by doubling
+_DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
+_BASE = 270e6  # interpreter, libraries and buffers of fixed size
+_SEARCH_BLOCKS = 300e6  # of an exact search: distances, their order, and products of sparse rows
+_INVERTED_BLOCKS = 100e6  # of an inverted one: rows asked for, candidates and where they are
+
+
+def estimate_memory(
+    n_samples: int,
+    n_features: int,
+    n_labeled: int,
+    *,
+    n_classes: int = 2,
+    vote: str = "classes",
+    graph: str = "pruned",
+    graph_neighbors: int = 10,
+    metric: Any = "euclidean",
+    neighbors: Any = "auto",
+    itemsize: int = 4,
+    n_jobs: int | None = None,
+) -> int:
+    """Return about how many bytes a process needs at most to fit such data.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_labeled : int
+        Rows, columns and labels. Of a sparse X, numbers stored per row instead of
+        columns, with ``neighbors="exact"``.
+    n_classes : int, default=2
+        Number of classes.
+    vote, graph, graph_neighbors, metric, neighbors, n_jobs
+        As in `ManifoldKNNClassifier`. None for `neighbors` means that they are known.
+    itemsize : int, default=4
+        Bytes per number of X: 4 for float32, 8 for float64; 4 more where a sparse X
+        says in which column it stands.
+
+    Returns
+    -------
+    int
+        Bytes, X and the interpreter included. O(n·(d + graph_neighbors + n_classes)), with
+        ``vote="neighbors"`` O(n·n_labeled) more; O(n²) for ``graph="full"``.
+
+    Examples
+    --------
+    >>> from manifoldknn import estimate_memory
+    >>> round(estimate_memory(70_000, 784, 100, n_jobs=2) / 1e9, 1)
+    1.1
+    >>> round(estimate_memory(70_000, 784, 100, graph="full") / 1e9)
+    236
+    """
+    n, d = float(n_samples), float(n_features)
+    index, searching = _search_bytes(n, d, itemsize, metric, neighbors)
+    candidates = max(graph_neighbors, 30 if graph == "pruned" else 7)
+    threads = thread_count(n_jobs)
+    # Threads have blocks of labels of their own, or groups of hidden labels with all classes.
+    columns = min(threads, FOLDS) * n_classes
+    if vote == "neighbors":
+        columns = threads * min(n_labeled, block_width(max(1, int(n_samples))))
+    answers = n * (n_classes * 24 + (n_labeled * _PER_WEIGHT if vote == "neighbors" else 0))
+    walk = answers + _walk_bytes(max(1, int(n_samples)), columns, graph, graph_neighbors)
+    lists = n * candidates * _PER_CANDIDATE
+    # Search, pairing of lists and walk follow each other: the largest counts.
+    steps = max(searching + n * candidates * 24, lists, walk)
+    return int(_BASE + n * d * itemsize + index + n * candidates * 16 + steps)
+
+
+def _search_bytes(
+    n: float, d: float, itemsize: int, metric: Any, neighbors: Any
+) -> tuple[float, float]:
+    """Return what a neighbour search holds beside X from then on, and while it is made."""
+    values = n * d
+    if neighbors is None:
+        return 0.0, 0.0
+    if not isinstance(neighbors, str) and not is_searcher(neighbors):
+        brought = neighbors.nnz if sparse.issparse(neighbors) else np.size(neighbors[0])
+        return 0.0, 40.0 * brought
+    if neighbors == "auto":
+        neighbors = automatic_engine(None, metric, (int(n), int(d)))
+    euclidean = isinstance(metric, str) and metric in EUCLIDEAN
+    if neighbors == "inverted":
+        rows = 0.0 if itemsize == 4 and euclidean else 4 * values
+        axes = min(d, n, PCA_ROWS)
+        principal = axes * (axes * _PER_AXIS_SQUARE + 4 * d) if d > COMPONENTS else 0.0
+        # If leading components tell too little, lists hold all columns.
+        return rows + _LIST_SPARE * 4 * values, max(principal, _INVERTED_BLOCKS)
+    blocks = min(_SEARCH_BLOCKS, 24 * n * n)
+    if not euclidean:
+        # The library scales all samples for every block of rows, or casts them to float64.
+        copies = 2 * itemsize if metric == "cosine" else 16
+        return 0.0, copies * values + blocks
+    turned = 16 * values if d <= TREE_TRIED_DIMENSIONS else 0.0
+    return (itemsize + 4) * values, turned + blocks
+
+
+def _walk_bytes(n: int, columns: int, graph: str, graph_neighbors: int) -> float:
+    """Return what the graph and the walk on it take."""
+    if graph == "full":
+        return float(_DENSE_COPIES * n * n * 8 + n * columns * 24)
+    factor = min(affordable_fill(n), n * n / 2) * _PER_FACTOR_ENTRY
+    return n * 2 * graph_neighbors * _PER_EDGE + max(n * columns * _PER_WALK_COLUMN, factor)
+
+
+def available_memory() -> int | None:
+    """Return how many bytes this process may still take, or None if nobody tells.
+
+    What the environment variable ``MANIFOLDKNN_MEMORY_GB`` says, in gigabytes of 10⁹ bytes;
+    otherwise the smaller of what the system has available and what the process's control groups
+    have left.
+    """
+    told = os.environ.get(OVERRIDE, "").strip()
+    if told:
+        return _gigabytes(told)
+    limits: list[int] = []
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+        limits.extend(int(kilobytes) * 1024 for kilobytes in free)
+    except OSError:
+        names = getattr(os, "sysconf_names", {})
+        if "SC_PHYS_PAGES" in names:
+            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    room = room_in_groups()
+    if room is not None:
+        limits.append(room)
+    return min(limits) if limits else None
+
+
+def _gigabytes(told: str) -> int:
+    try:
+        number = float(told)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(
+            f"{OVERRIDE}={told!r} must be a positive number of gigabytes, such as 8 or 1.5."
+        )
+    return int(number * 1e9)
+
+
+def check_memory(X: Any, n_labeled: int, **settings: Any) -> None:
+    """Raise MemoryError, with advice, if a fit will not fit; X is in memory already.
+
+    Free is what `available_memory` says. Where it is wrong, the environment variable
+    ``MANIFOLDKNN_MEMORY_GB`` sets the gigabytes that count as free.
+    """
+    n, d = X.shape[0], max(1, round(values_per_row(X)))
+    free = available_memory()
+    if free is None:
+        return
+    itemsize = number = X.dtype.itemsize
+    if sparse.issparse(X):
+        itemsize += X.indices.dtype.itemsize
+        if isinstance(settings.get("neighbors", "auto"), str):
+            settings["neighbors"] = "exact"
+    needed = estimate_memory(n, d, n_labeled, itemsize=itemsize, **settings) - n * d * itemsize
+    if needed <= free:
+        return
+    advice = "fit a subset of the rows and predict the others"
+    if settings.get("graph") == "full":
+        advice = "use graph='pruned', whose memory grows with the number of rows and not its square"
+    else:
+        if number != 4:
+            advice += ", or pass X as float32"
+        if thread_count(settings.get("n_jobs")) > 1:
+            advice += ", or set n_jobs=1"
+    raise MemoryError(
+        f"Fitting {n} rows needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: "
+        f"{advice}. (The environment variable {OVERRIDE} sets how many gigabytes count as free.)"
+    )

@@ -1,0 +1,418 @@
+"""A fitted classifier in one file, without pickle.
+
+The file holds the samples, the labels, the graph and the walk weights as plain
+arrays, and parameters as JSON. The neighbour search is not stored: it is built
+again from the samples with the same seed, which gives the same search.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+import manifoldknn
+from manifoldknn.base.labels import EncodedLabels
+from manifoldknn.base.parameters import check_parameters
+from manifoldknn.base.samples import check_spread
+from manifoldknn.base.tensors import named
+from manifoldknn.classifier import ManifoldKNNClassifier
+from manifoldknn.device.memory import available_memory
+from manifoldknn.device.steps import usable_steps
+from manifoldknn.files.archive import ModelFileError, read_archive, write_archive
+from manifoldknn.files.indexfile import put_row_index, restored_row_index
+from manifoldknn.files.plain import array_from_plain, array_to_plain, from_plain, to_plain
+from manifoldknn.files.streamfile import (
+    Arrays,
+    floats,
+    plain_stream,
+    put_stream,
+    require,
+    restore_stream,
+)
+from manifoldknn.graph.links import HandLinks, check_links, row_pairs
+from manifoldknn.search.engines import GivenIndex, check_neighbors
+from manifoldknn.search.growing import GrowingIndex
+from manifoldknn.search.neighbors import METRICS
+from manifoldknn.vote.hidden import HiddenLabels
+from manifoldknn.vote.similarities import Similarities
+from manifoldknn.vote.votes import ClassVote, NeighborVote
+from manifoldknn.vote.walked import Walked
+
+__all__ = ["ModelFileError", "load", "load_with_extra", "save"]
+
+_KIND = "manifoldknn model"
+_VERSION = 2
+_MOST_JOBS = 1024
+
+
+def save(
+    classifier: ManifoldKNNClassifier,
+    path: str | os.PathLike[str],
+    *,
+    extra: Mapping[str, Any] | None = None,
+    force: bool = True,
+) -> None:
+    """Write a fitted classifier to one file.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted. Its metric must be a name, its neighbours a name or lists, and its
+        `random_state` a number or None: functions and objects cannot be written down.
+        The index of the fitted frame is kept where it is of numbers, texts or dates.
+    path : path
+        File to write, customarily ``*.mknn``. It is replaced in one step: a failure
+        leaves what was there before.
+    extra : mapping, optional
+        Anything JSON can hold, kept beside the model; see `load_with_extra`.
+    force : bool, default=True
+        Whether an existing file may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> import numpy as np
+    >>> from manifoldknn import ManifoldKNNClassifier, persist
+    >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> clf = ManifoldKNNClassifier(sigma=0.1, graph_neighbors=2)
+    >>> clf = clf.fit(X, ["a", "", "", "b", "", ""])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     persist.save(clf, os.path.join(folder, "model.mknn"))
+    ...     again = persist.load(os.path.join(folder, "model.mknn"))
+    >>> again.predict([[0.15], [5.15]])
+    array(['a', 'b'], dtype='<U1')
+    """
+    check_is_fitted(classifier)
+    arrays: Arrays = {}
+    params = _plain_params(classifier, arrays)
+    walk, labels, vote = classifier._walk, classifier._labels, classifier._vote
+    _put_matrix(arrays, "samples", classifier._index.X)
+    arrays |= put_stream(classifier) | put_row_index(classifier) | _put_hidden(classifier)
+    arrays |= {
+        "codes": labels.codes,
+        "logs": walk.similarities.logs,
+        "log_scale": walk.similarities.log_scale,
+        "prior": classifier.class_prior_,
+        "unreached": classifier.unreached_,
+        "answers": labels.numbers(classifier.transduction_),
+        "links_must": classifier._links.must,
+        "links_cannot": classifier._links.cannot,
+    }
+    if walk.log_sums is not None:
+        arrays["log_sums"] = walk.log_sums
+    data = {
+        "written_by": manifoldknn.__version__,
+        "params": params,
+        "classes": array_to_plain(labels.classes),
+        "marker": to_plain(labels.marker),
+        "by_class": isinstance(vote, ClassVote),
+        "alpha": to_plain(float(classifier.alpha_)),
+        "sharpness": to_plain(classifier.sharpness_),
+        "calibrated": bool(classifier.calibrated_),
+        "n_iter": int(classifier.n_iter_),
+        "converged": bool(walk.converged),
+        "sigma": to_plain(classifier.sigma_),
+        "feature_names": _feature_names(classifier),
+        "stream": plain_stream(classifier),
+        "extra": dict(extra) if extra is not None else None,
+    }
+    write_archive(path, arrays, data, kind=_KIND, version=_VERSION, force=force)
+
+
+def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> ManifoldKNNClassifier:
+    """Read a classifier that `save` wrote.
+
+    Nothing in the file is run. What is not exactly as `save` writes it is refused.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    max_bytes : int, optional
+        Refuse larger files; by default, those larger than the memory that is free.
+
+    Returns
+    -------
+    ManifoldKNNClassifier
+        Answers as the saved one does, bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, altered, too large, or no model at all.
+    OSError
+        If the file cannot be opened.
+    """
+    return load_with_extra(path, max_bytes=max_bytes)[0]
+
+
+def load_with_extra(
+    path: str | os.PathLike[str], *, max_bytes: int | None = None
+) -> tuple[ManifoldKNNClassifier, Any]:
+    """Read a classifier and what was kept beside it.
+
+    Parameters
+    ----------
+    path, max_bytes
+        As in `load`.
+
+    Returns
+    -------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+    extra : dict or None
+        As it was given to `save`.
+    """
+    limit = available_memory() if max_bytes is None else max_bytes
+    arrays, data = read_archive(path, kind=_KIND, version=_VERSION, max_bytes=limit)
+    try:
+        return _restored(arrays, data), data["extra"]
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever does not fit together
+        raise ModelFileError(
+            f"{path} is no model that can be used: its contents do not fit together "
+            f"({type(error).__name__}: {error}). Save the model again."
+        ) from None
+
+
+def _plain_params(classifier: ManifoldKNNClassifier, arrays: Arrays) -> dict[str, Any]:
+    """Return the parameters as JSON; lists of neighbours go into `arrays`."""
+    params = classifier.get_params(deep=False)
+    if not isinstance(params["metric"], str):
+        raise ValueError("metric is a function, which cannot be saved: use a metric by its name.")
+    if isinstance(params["random_state"], np.random.RandomState):
+        raise ValueError(
+            "random_state is a generator, which cannot be saved: fit with a number or None."
+        )
+    index = classifier._index.first
+    by_name = isinstance(params["neighbors"], str)
+    if isinstance(index, GivenIndex) and not by_name:
+        arrays["given_indices"], arrays["given_distances"] = index._lists
+        params["neighbors"] = None
+    elif not by_name:
+        raise ValueError(
+            "neighbors is a searcher, which cannot be saved: fit with neighbors='auto', or with "
+            "the (indices, distances) it found."
+        )
+    params["device"] = named(params["device"])
+    prior = params["class_prior"]
+    if not isinstance(prior, str):
+        params["class_prior"] = None
+        arrays["class_prior"] = np.asarray(prior, dtype=np.float64)
+    return {name: to_plain(value) for name, value in params.items()}
+
+
+def _feature_names(classifier: ManifoldKNNClassifier) -> list[dict[str, Any]] | None:
+    names = getattr(classifier, "feature_names_in_", None)
+    return None if names is None else [to_plain(str(name)) for name in names]
+
+
+def _put_matrix(arrays: Arrays, name: str, matrix: Any) -> None:
+    if not sparse.issparse(matrix):
+        arrays[name] = matrix
+        return
+    matrix = sparse.csr_array(matrix)
+    arrays |= {
+        f"{name}_data": matrix.data,
+        f"{name}_indices": matrix.indices,
+        f"{name}_indptr": matrix.indptr,
+        f"{name}_shape": np.array(matrix.shape, dtype=np.int64),
+    }
+
+
+def _get_matrix(arrays: Arrays, name: str) -> Any:
+    if name in arrays:
+        require(arrays[name].ndim == 2 and arrays[name].dtype.kind == "f", name)
+        return arrays[name]
+    parts = [arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr", "shape")]
+    require(all(part.ndim == 1 for part in parts) and len(parts[3]) == 2, name)
+    require(all(part.dtype.kind == "i" for part in parts[1:]), name)
+    # Compiled code trusts these numbers: every one of them is checked.
+    matrix = sparse.csr_array(tuple(parts[:3]), shape=tuple(int(x) for x in parts[3]))
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
+    classifier = _with_params(arrays, data["params"])
+    X, labels = _get_matrix(arrays, "samples"), _labels(arrays, data)
+    n, n_classes = X.shape[0], len(labels.classes)
+    values = X.data if sparse.issparse(X) else X
+    n_walked = data["stream"]["n_walked"]
+    require(type(n_walked) is int and 2 <= n_walked <= n, "rows")
+    require(n >= 2 and len(labels.codes) == n and bool(np.isfinite(values).all()), "samples")
+    require(X.dtype in (np.float32, np.float64), "samples")
+    check_spread(X)
+    walk = _walk(arrays, data, n, labels)
+    names = data["feature_names"]
+    classifier.classes_, classifier._labels = labels.classes, labels
+    classifier.labeled_indices_ = labels.labeled
+    classifier.n_features_in_ = int(X.shape[1])
+    if names is not None:
+        require(len(names) == X.shape[1], "feature names")
+        classifier.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
+    classifier._walk = walk
+    classifier._steps = usable_steps(classifier.device)
+    classifier._index = _opened(classifier, X, data["stream"]["n_first"])
+    classifier.sigma_, classifier.n_iter_ = _positive(data, "sigma"), walk.n_iter
+    classifier._links = _links(arrays, labels)
+    _restore_vote(classifier, arrays, data)
+    classifier.unreached_ = arrays["unreached"]
+    require(
+        classifier.unreached_.dtype == bool and classifier.unreached_.shape == (n,), "unreached"
+    )
+    answers = _whole(arrays, "answers", n, n_classes)
+    classifier.transduction_ = labels.decode(answers)
+    classifier.label_distributions_ = _shares(classifier, answers)
+    restore_stream(classifier, arrays, data["stream"])
+    classifier._graph = classifier._recipe().constrained(labels.codes[:n_walked])
+    classifier._row_index = restored_row_index(arrays, n)
+    return classifier
+
+
+def _opened(classifier: ManifoldKNNClassifier, X: Any, n_first: Any) -> GrowingIndex:
+    """Search over the first rows, and the rows that were added to it."""
+    require(type(n_first) is int and 2 <= n_first <= X.shape[0], "search")
+    first = X[:n_first]
+    check_neighbors(
+        classifier.neighbors, first, metric=classifier.metric,
+        graph_neighbors=min(classifier.graph_neighbors, n_first - 1),
+    )  # fmt: skip
+    index = GrowingIndex(
+        classifier._steps.open_index(
+            first, classifier.neighbors, metric=classifier.metric, n_jobs=classifier.n_jobs,
+            seed=classifier._seed(),
+        )
+    )  # fmt: skip
+    return index if n_first == X.shape[0] else index.appended(X[n_first:])
+
+
+def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier:
+    require(set(plain) == set(ManifoldKNNClassifier().get_params(deep=False)), "parameters")
+    params = {name: from_plain(value) for name, value in plain.items()}
+    if params["neighbors"] is None:
+        params["neighbors"] = arrays["given_indices"], arrays["given_distances"]
+    if "class_prior" in arrays:
+        params["class_prior"] = arrays["class_prior"]
+    classifier = ManifoldKNNClassifier().set_params(**params)
+    check_parameters(classifier.get_params(deep=False))
+    require(classifier.metric in METRICS, "metric")
+    n_jobs = classifier.n_jobs
+    require(n_jobs is None or abs(n_jobs) <= _MOST_JOBS, "n_jobs")
+    return classifier
+
+
+def _labels(arrays: Arrays, data: dict[str, Any]) -> EncodedLabels:
+    classes = array_from_plain(data["classes"])
+    require(len(classes) > 0 and len(set(classes.tolist())) == len(classes), "classes")
+    codes = arrays["codes"]
+    labels = EncodedLabels(
+        classes, _whole(arrays, "codes", len(codes), len(classes)), from_plain(data["marker"])
+    )
+    require(len(labels.labeled) > 0, "labels")
+    return labels
+
+
+def _walk(arrays: Arrays, data: dict[str, Any], n: int, labels: EncodedLabels) -> Walked:
+    by_class, n_iter = data["by_class"], data["n_iter"]
+    require(type(by_class) is bool and type(n_iter) is int and n_iter >= 0, "walk")
+    columns = len(labels.classes) if by_class else len(labels.labeled)
+    logs = _logarithms(arrays, "logs", (n, columns), np.float32 if by_class else np.float64)
+    log_scale = _logarithms(arrays, "log_scale", (n,), np.float64)
+    require(bool((logs <= 0).all()), "logs")
+    sums = floats(arrays, "log_sums", (len(labels.labeled),)) if by_class else None
+    return Walked(Similarities(logs, log_scale), sums, n_iter, bool(data["converged"]))
+
+
+def _logarithms(arrays: Arrays, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    array = arrays[name]
+    require(array.shape == shape and array.dtype == dtype, name)
+    require(not (np.isnan(array) | np.isposinf(array)).any(), name)
+    return array
+
+
+def _positive(data: dict[str, Any], name: str) -> float:
+    value = from_plain(data[name])
+    require(type(value) in (int, float) and 0 < value < np.inf, name)
+    return float(value)
+
+
+def _links(arrays: Arrays, labels: EncodedLabels) -> HandLinks:
+    n = len(labels.codes)
+    pairs = [row_pairs(name, arrays[name], n) for name in ("links_must", "links_cannot")]
+    links = HandLinks(*pairs)
+    check_links(links, labels.codes)
+    return links
+
+
+def _restore_vote(classifier: ManifoldKNNClassifier, arrays: Arrays, data: dict[str, Any]) -> None:
+    """Put back how similarities become shares, and what hidden labels told."""
+    n_classes = len(classifier.classes_)
+    prior = floats(arrays, "prior", (n_classes,))
+    require(bool((prior > 0).all()) and abs(float(prior.sum()) - 1.0) < 1e-9, "prior")
+    classifier.class_prior_, classifier.alpha_ = prior, _positive(data, "alpha")
+    require(classifier.alpha_ < 1, "alpha")
+    require(type(data["calibrated"]) is bool, "calibrated")
+    classifier.calibrated_ = data["calibrated"]
+    if data["by_class"]:
+        classifier.sharpness_ = _positive(data, "sharpness")
+        classifier._vote = ClassVote(prior, classifier.sharpness_)
+    else:
+        classifier.sharpness_ = None
+        codes = classifier._labels.codes[classifier.labeled_indices_]
+        classifier._vote = NeighborVote(prior, codes, classifier.n_neighbors)
+    classifier.hidden_labels_ = _hidden(classifier, arrays)
+
+
+def _put_hidden(classifier: ManifoldKNNClassifier) -> Arrays:
+    hidden = classifier.hidden_labels_
+    if hidden is None:
+        return {}
+    return {
+        "hidden_rows": hidden.rows,
+        "hidden_shares": hidden.shares,
+        "hidden_weights": hidden.class_weights,
+        "hidden_folds": np.array([hidden.n_folds]),
+    }
+
+
+def _hidden(classifier: ManifoldKNNClassifier, arrays: Arrays) -> HiddenLabels | None:
+    if "hidden_rows" not in arrays:
+        return None
+    codes, n_classes = classifier._labels.codes, len(classifier.classes_)
+    rows = _whole(arrays, "hidden_rows", len(arrays["hidden_rows"]), len(codes), least=0)
+    given = codes[rows]
+    require(bool((given >= 0).all()), "hidden labels")
+    shares = floats(arrays, "hidden_shares", (len(rows), n_classes))
+    weights = floats(arrays, "hidden_weights", (n_classes,))
+    folds = _whole(arrays, "hidden_folds", 1, len(codes) + 1, least=1)
+    require(bool((shares >= 0).all() and (weights >= 0).all()), "hidden labels")
+    return HiddenLabels(rows, given, shares, weights, int(folds[0]))
+
+
+def _shares(classifier: ManifoldKNNClassifier, answers: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the votes for all rows; those for unreached rows as they were answered."""
+    shares = classifier._vote.shares(classifier._walk.similarities.logs)
+    lost = np.flatnonzero(~shares.any(axis=1))
+    n_classes = len(classifier.classes_)
+    named = answers[lost] >= 0
+    shares[lost[named]] = np.eye(n_classes)[answers[lost[named]]]
+    shares[lost[~named]] = 1.0 / n_classes
+    return shares
+
+
+def _whole(
+    arrays: Arrays, name: str, length: int, below: int, *, least: int = -1
+) -> NDArray[np.intp]:
+    """Return an array of class numbers, all of them possible."""
+    array = arrays[name]
+    require(array.shape == (length,) and array.dtype.kind == "i", name)
+    require(bool((array >= least).all() and (array < below).all()), name)
+    return array.astype(np.intp, copy=False)

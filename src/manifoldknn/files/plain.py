@@ -1,0 +1,97 @@
+"""Single values as JSON can hold them, and back, with their types."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MISSING_NAMES = ("NAType", "NaTType")
+
+
+def to_plain(value: Any) -> dict[str, Any]:
+    """Return a value as a dictionary that JSON can hold and `from_plain` understands.
+
+    None, bool, int, float, str or bytes, or a NumPy scalar of these kinds; pandas' NA and NaT count
+    as None. TypeError for any other.
+
+    Examples
+    --------
+    >>> from manifoldknn.files.plain import from_plain, to_plain
+    >>> to_plain(2**70)
+    {'type': 'int', 'value': '1180591620717411303424'}
+    >>> from_plain(to_plain(b"ab"))
+    b'ab'
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value).__name__ in _MISSING_NAMES:
+        return {"type": "none", "value": None}
+    if isinstance(value, bool):
+        return {"type": "bool", "value": value}
+    if isinstance(value, int):
+        return {"type": "int", "value": str(value)}
+    if isinstance(value, float):
+        return {"type": "float", "value": value.hex()}
+    if isinstance(value, str):
+        # Surrogates (names that are no valid Unicode) survive as escapes.
+        return (
+            {"type": "str", "value": value.encode("utf-8", "surrogatepass").hex()}
+            if any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+            else {"type": "text", "value": value}
+        )
+    if isinstance(value, bytes):
+        return {"type": "bytes", "value": value.hex()}
+    raise TypeError(f"{value!r} of type {type(value).__name__} cannot be written")
+
+
+def from_plain(plain: Any) -> Any:
+    """Return the value that `to_plain` was given; ValueError if it is no such dictionary."""
+    try:
+        kind, value = plain["type"], plain["value"]
+        if kind == "none" and value is None:
+            return None
+        if kind == "bool" and isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            if kind == "int" and len(value) < 4000:
+                return int(value)
+            if kind == "float":
+                return float.fromhex(value)
+            if kind == "text":
+                return value
+            if kind == "str":
+                return bytes.fromhex(value).decode("utf-8", "surrogatepass")
+            if kind == "bytes":
+                return bytes.fromhex(value)
+    except (TypeError, KeyError, ValueError, OverflowError):
+        pass
+    raise ValueError("not a value of a known type")
+
+
+def array_to_plain(array: NDArray[Any]) -> dict[str, Any]:
+    """Return a one-dimensional array of labels as a dictionary that JSON can hold."""
+    return {"dtype": array.dtype.str, "values": [to_plain(value) for value in array.tolist()]}
+
+
+def array_from_plain(plain: Any) -> NDArray[Any]:
+    """Return the array that `array_to_plain` was given; ValueError if it is no such dictionary."""
+    try:
+        values, dtype = plain["values"], np.dtype(str(plain["dtype"]))
+    except (TypeError, KeyError):
+        raise ValueError("not an array") from None
+    if dtype.kind not in "biufUSO" or dtype.names is not None or not isinstance(values, list):
+        raise ValueError("not an array of labels")
+    scalars = [from_plain(value) for value in values]
+    longest = max((len(s) for s in scalars if isinstance(s, str | bytes)), default=1)
+    if not 0 <= dtype.itemsize <= 8 * max(8, longest):  # below 0 in NumPy 2.1: it overflows
+        raise ValueError("not the dtype of these labels")
+    array = np.empty(len(scalars), dtype=dtype)
+    for i, scalar in enumerate(scalars):
+        array[i] = scalar
+        kept = array[i]
+        if kept != scalar and not (isinstance(scalar, float) and math.isnan(scalar)):
+            raise ValueError("not the dtype of these labels")
+    return array

@@ -1,0 +1,388 @@
+"""Neighbours and labels make the constrained graph (Table 1 of the paper).
+
+For samples i and j the weight of their edge is
+
+- 1 where both are labelled with one class (must-link),
+- 0 where both are labelled with different classes (cannot-link),
+- exp(-‖x_i - x_j‖² / 2σ²) otherwise, for the pairs that `graph` selects,
+
+and edges of the strengthened trees are multiplied by 1 + θ^r. Weights are kept
+as logarithms: far samples have weights such as 1e-2000, which no float holds
+but which still decide where their walk goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from manifoldknn.base.csr import narrowest
+from manifoldknn.base.distances import distance_blocks
+from manifoldknn.base.labels import encode_labels
+from manifoldknn.base.parameters import check_graph_parameters
+from manifoldknn.base.samples import check_spread
+from manifoldknn.graph.edges import CANDIDATES, pruned_edges, union_edges
+from manifoldknn.graph.links import NO_LINKS, HandLinks, hand_links
+from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph.tree import tree_edges
+from manifoldknn.search.engines import check_neighbors, open_index
+from manifoldknn.search.neighbors import Neighbors, check_metric
+from manifoldknn.search.searchers import check_enough
+
+FARTHEST = -1e12
+SIGMA_NEIGHBOR = 7
+SIGMA_FACTOR = 0.75
+_ROWS_AT_ONCE = 128  # of a dense graph
+
+
+@dataclass(frozen=True)
+class ConstrainedGraph:
+    """The constrained graph as an operator.
+
+    `log_weights` are logarithms, symmetric, without diagonal. Sparse, they hold the third rule
+    only, and all samples with the same number in `must_link`, -1 for none, are linked with weight 1
+    without the l²/C edges being stored. Dense, they hold all rules, -inf for 0, and `must_link` is
+    all -1.
+    """
+
+    log_weights: Any
+    must_link: NDArray[np.intp]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of nodes."""
+        return len(self.must_link)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the third rule is stored as a sparse matrix."""
+        return sparse.issparse(self.log_weights)
+
+    def must_links_per_row(self) -> NDArray[np.intp]:
+        """Return the number of implicit must-link edges at each node."""
+        linked = self.must_link >= 0
+        sizes = np.bincount(self.must_link[linked], minlength=1)
+        counts = np.zeros(self.n_samples, dtype=np.intp)
+        counts[linked] = sizes[self.must_link[linked]] - 1
+        return counts
+
+    def log_degrees(self) -> NDArray[np.float64]:
+        """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
+        if not self.is_sparse:
+            degrees = dense_row_logsumexp(self.log_weights)
+        else:
+            degrees = row_logsumexp(self.log_weights)
+            with np.errstate(divide="ignore"):
+                degrees = np.logaddexp(degrees, np.log(self.must_links_per_row()))
+        return np.where(np.isneginf(degrees), 0.0, degrees)
+
+    def reached(self, labeled: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Tell which nodes are connected to some of the given ones, however weakly."""
+        links = self.log_weights if self.is_sparse else np.isfinite(self.log_weights)
+        pattern = sparse.csr_array(links)
+        pattern.data = np.ones(len(pattern.data))
+        _, part = csgraph.connected_components(pattern, directed=False)
+        # Nodes with must-links are labelled themselves.
+        return np.isin(part, part[labeled]) | (self.must_link >= 0)
+
+    def to_matrix(self) -> Any:
+        """Return W itself, with all must-links written out."""
+        if not self.is_sparse:
+            return np.exp(self.log_weights)
+        W = self.log_weights.copy()
+        W.data = np.exp(W.data)
+        labeled = np.flatnonzero(self.must_link >= 0)
+        same = self.must_link[labeled][:, None] == self.must_link[labeled][None, :]
+        np.fill_diagonal(same, False)
+        i, j = np.nonzero(same)
+        links = sparse.coo_array((np.ones(len(i)), (labeled[i], labeled[j])), shape=W.shape)
+        return (W + links.tocsr()).tocsr()
+
+
+def dense_row_logsumexp(
+    log_matrix: NDArray[np.float64], log_factors: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.float64]:
+    """Return log Σ_j exp(m_ij + factor_j), some rows at a time: no copy of the whole matrix."""
+    out = np.empty(len(log_matrix))
+    with np.errstate(divide="ignore"):
+        for start in range(0, len(out), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            out[part] = logsumexp(log_matrix[part] + log_factors, axis=1)
+    return out
+
+
+def row_logsumexp(log_matrix: Any) -> NDArray[np.float64]:
+    """Return log Σ_j exp(m_ij) over the stored entries of a CSR matrix, -inf for empty rows."""
+    counts = np.diff(log_matrix.indptr)
+    out = np.full(len(counts), -np.inf)
+    filled = counts > 0
+    if not filled.any():
+        return out
+    starts = log_matrix.indptr[:-1][filled]
+    largest = np.maximum.reduceat(log_matrix.data, starts)
+    finite = np.where(np.isneginf(largest), 0.0, largest)
+    shifted = np.exp(log_matrix.data - np.repeat(finite, counts[filled]))
+    with np.errstate(divide="ignore"):
+        out[filled] = finite + np.log(np.add.reduceat(shifted, starts))
+    return out
+
+
+def automatic_sigma(neighbors: Neighbors) -> float:
+    """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), d_i,q the q-th neighbour's distance.
+
+    Samples whose first seven neighbours are equally far (duplicates, grids) say nothing about scale
+    and are left out; if all are like that, the median of the positive distances serves.
+    """
+    distances = neighbors.distances
+    seventh = distances[:, min(SIGMA_NEIGHBOR, distances.shape[1]) - 1]
+    first = distances[:, 0]
+    spread = (seventh - first) * (seventh + first)  # a² - b² would cancel
+    typical = float(np.median(spread))
+    if not typical > 0:
+        positive = spread[spread > 0]
+        positive = positive if positive.size else np.square(distances[distances > 0])
+        typical = float(np.median(positive)) if positive.size else 1.0
+    return SIGMA_FACTOR * float(np.sqrt(typical))
+
+
+def sparse_constrained_graph(
+    edges: Edges,
+    codes: NDArray[np.intp],
+    sigma: float,
+    *,
+    tree: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]],
+    theta: float,
+    links: HandLinks = NO_LINKS,
+) -> ConstrainedGraph:
+    """Apply Table 1 to selected pairs; must-links stay implicit.
+
+    The pairs `edges` carry the third rule, and `tree`, as returned by `tree_edges`, has strength
+    `theta`. Class numbers `codes` are -1 where unlabelled.
+    """
+    n = len(codes)
+    low, high, length = edges
+    constrained = (codes[low] >= 0) & (codes[high] >= 0)
+    if links:
+        constrained |= links.names(low, high)
+    low, high, length = low[~constrained], high[~constrained], length[~constrained]
+    log_weight = gaussian_log_weights(length, sigma)
+    key, tree_key = low * n + high, tree[0] * n + tree[1]
+    if len(key):
+        at = np.minimum(np.searchsorted(key, tree_key), len(key) - 1)
+        present = key[at] == tree_key
+        at = at[present]
+        log_weight[at] += log_strengthening(log_weight[at], tree[2][present], theta)
+    if links:  # weight 1, unless labels say so already
+        one, other = links.linked_beside(codes)
+        low, high = np.concatenate([low, one]), np.concatenate([high, other])
+        log_weight = np.concatenate([log_weight, np.zeros(len(one))])
+    narrow = narrowest(max(n, 2 * len(low)))
+    low, high = low.astype(narrow), high.astype(narrow)
+    matrix = sparse.csr_array(
+        (
+            np.concatenate([log_weight, log_weight]),
+            (np.concatenate([low, high]), np.concatenate([high, low])),
+        ),
+        shape=(n, n),
+    )
+    matrix.sort_indices()
+    return ConstrainedGraph(matrix, codes)
+
+
+def full_constrained_graph(
+    X: Any,
+    codes: NDArray[np.intp],
+    sigma: float,
+    *,
+    tree: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]],
+    theta: float,
+    metric: Any,
+    links: HandLinks = NO_LINKS,
+) -> ConstrainedGraph:
+    """Apply Table 1 to every pair, as the paper does: O(n²) memory.
+
+    The dense matrix holds all rules.
+    """
+    n = len(codes)
+    log_weights = np.empty((n, n))
+    for part, distances in distance_blocks(X, np.arange(n), metric=metric, resolution=sigma):
+        log_weights[part] = gaussian_log_weights(distances, sigma)
+    low, high, level = tree
+    strengthened = log_weights[low, high]
+    strengthened += log_strengthening(strengthened, level, theta)
+    log_weights[low, high] = strengthened
+    # Matrix products need not be symmetric to the last bit; the walk needs it.
+    upper = np.triu_indices(n, 1)
+    log_weights.T[upper] = log_weights[upper]
+    labeled = np.flatnonzero(codes >= 0)
+    same = codes[labeled][:, None] == codes[labeled][None, :]
+    log_weights[np.ix_(labeled, labeled)] = np.where(same, 0.0, -np.inf)
+    for (one, other), log_weight in ((links.must.T, 0.0), (links.cannot.T, -np.inf)):
+        log_weights[one, other] = log_weights[other, one] = log_weight
+    np.fill_diagonal(log_weights, -np.inf)
+    return ConstrainedGraph(log_weights, np.full(n, -1, dtype=np.intp))
+
+
+def gaussian_log_weights(distances: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Return log exp(-d²/2σ²), not below -1e12: beyond a million σ all is equally far.
+
+    Larger numbers would leave no digits for the differences that the walk is made of.
+    """
+    with np.errstate(over="ignore"):
+        return np.maximum(-0.5 * np.square(distances / sigma), FARTHEST)
+
+
+def log_strengthening(
+    log_weight: NDArray[np.float64], level: NDArray[np.intp], theta: float
+) -> NDArray[np.float64]:
+    """Return log(1 + θ^r) with θ = `theta`·min((1 - W)/W, 1)."""
+    with np.errstate(over="ignore"):
+        bound = np.minimum(np.expm1(-log_weight), 1.0)
+    return np.log1p((theta * bound) ** level)
+
+
+@dataclass(frozen=True)
+class GraphRecipe:
+    """Everything a constrained graph is made of, but for the labels; as in `constrained_graph`."""
+
+    X: Any  # looked at for graph="full" only
+    nearest: NDArray[Any]  # neighbours of every sample, for the strengthened trees
+    edges: Edges  # what `selected_edges` returns
+    sigma: float
+    graph: str
+    tree_depth: int
+    theta: float
+    metric: Any
+    links: HandLinks = NO_LINKS  # pairs that the user linked or cut apart
+
+    def without_links_of(self, rows: NDArray[np.intp]) -> GraphRecipe:
+        """Return the same but for links by hand that touch some rows."""
+        return replace(self, links=self.links.without(rows))
+
+    def constrained(self, codes: NDArray[np.intp]) -> ConstrainedGraph:
+        """Apply Table 1 to class numbers, -1 where unlabelled."""
+        tree = tree_edges(self.nearest, np.flatnonzero(codes >= 0), self.tree_depth)
+        if self.graph == "full":
+            return full_constrained_graph(
+                self.X, codes, self.sigma, tree=tree, theta=self.theta, metric=self.metric,
+                links=self.links,
+            )  # fmt: skip
+        return sparse_constrained_graph(
+            self.edges, codes, self.sigma, tree=tree, theta=self.theta, links=self.links
+        )
+
+
+def selected_edges(
+    X: Any,
+    neighbors: Neighbors,
+    *,
+    graph: str,
+    graph_neighbors: int,
+    metric: Any,
+    n_jobs: int | None = None,
+) -> Edges:
+    """Return the pairs that carry the third rule, sorted, ``low < high``, and their lengths.
+
+    Labels have no part in it. `neighbors` holds at least ``candidate_count(...)`` of every sample.
+    Every pair of ``graph="full"`` carries the rule, none is named.
+    """
+    if graph == "full":
+        nobody = np.empty(0, dtype=np.intp)
+        return nobody, nobody, np.empty(0)
+    if graph == "union":
+        return union_edges(
+            Neighbors(
+                neighbors.indices[:, :graph_neighbors], neighbors.distances[:, :graph_neighbors]
+            )
+        )
+    return pruned_edges(X, neighbors, graph_neighbors, metric=metric, n_jobs=n_jobs)
+
+
+def candidate_count(graph: str, graph_neighbors: int, n_samples: int) -> int:
+    """Return how many neighbours per sample a graph needs to be searched."""
+    wanted = max(graph_neighbors, SIGMA_NEIGHBOR)
+    if graph == "pruned":
+        wanted = max(wanted, CANDIDATES)
+    return min(wanted, n_samples - 1)
+
+
+def constrained_graph(
+    X: Any,
+    y: Any,
+    *,
+    must_link: Any = None,
+    cannot_link: Any = None,
+    graph: str = "pruned",
+    graph_neighbors: int = 10,
+    sigma: float | str = "auto",
+    tree_depth: int = 2,
+    theta: float = 0.1,
+    metric: Any = "euclidean",
+    neighbors: Any = "auto",
+    unlabeled: Any = "auto",
+    n_jobs: int | None = None,
+) -> Any:
+    """Return the constrained graph of samples and labels as a matrix to look at.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        All samples.
+    y : array-like of shape (n_samples,)
+        Labels, with unlabelled rows marked.
+    must_link, cannot_link : array-like of shape (n_pairs, 2), optional
+        As in ``ManifoldKNNClassifier.fit``.
+    graph, graph_neighbors, sigma, tree_depth, theta, metric, neighbors, unlabeled, n_jobs
+        As in `ManifoldKNNClassifier`.
+
+    Returns
+    -------
+    csr_array or ndarray of shape (n_samples, n_samples)
+        W of Table 1, symmetric with zero diagonal, must-links written out; dense
+        for ``graph="full"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn import constrained_graph
+    >>> X = np.array([[0.0], [1.0], [2.0], [9.0]])
+    >>> W = constrained_graph(X, [0, -1, 1, 1], graph="union", graph_neighbors=1, sigma=1.0)
+    >>> W.toarray().round(2)
+    array([[0.  , 0.65, 0.  , 0.  ],
+           [0.65, 0.  , 0.65, 0.  ],
+           [0.  , 0.65, 0.  , 1.  ],
+           [0.  , 0.  , 1.  , 0.  ]])
+    """
+    check_graph_parameters(graph, graph_neighbors, sigma, tree_depth, theta)
+    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2)
+    check_spread(X)
+    check_metric(metric, is_sparse=sparse.issparse(X))
+    check_consistent_length(X, y)
+    labels = encode_labels(y, unlabeled=unlabeled)
+    codes, links = labels.codes, hand_links(must_link, cannot_link, labels.codes, labels.classes)
+    n = X.shape[0]
+    graph_neighbors = min(graph_neighbors, n - 1)
+    check_neighbors(neighbors, X, metric=metric, graph_neighbors=graph_neighbors)
+    index = open_index(X, neighbors, metric=metric, n_jobs=n_jobs, seed=0)
+    found = index.among_samples(candidate_count(graph, graph_neighbors, n))
+    check_enough(found, graph_neighbors)
+    pairs = {"graph": graph, "graph_neighbors": graph_neighbors, "metric": metric}
+    recipe = GraphRecipe(
+        X,
+        found.indices[:, :graph_neighbors],
+        selected_edges(X, found, n_jobs=n_jobs, **pairs),
+        automatic_sigma(found) if sigma == "auto" else float(sigma),
+        graph,
+        tree_depth,
+        theta,
+        metric,
+        links,
+    )
+    return recipe.constrained(codes).to_matrix()

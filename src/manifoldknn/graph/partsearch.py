@@ -1,0 +1,274 @@
+"""Samples in separate parts: which member of a part is nearest to some row.
+
+Searches are asked for together. All rows that look into one part look into it at
+once, block by block, so that a part of a million samples is read once and not
+once for every part that looks at it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.metrics import pairwise_distances
+
+from manifoldknn.base.distances import EUCLIDEAN, euclidean_pairs, row_norms, values_per_row
+from manifoldknn.base.threads import in_threads
+from manifoldknn.search.neighbors import ExactIndex
+
+_BLOCK_ROWS = 1024  # rows compared with as many others at a time
+_BLOCK_VALUES = 1 << 22  # of rows that are copied at a time
+_TRIED_MEMBERS = 16  # of whom the middle one stands for its part
+_PAIRS = 8  # measured at a time: each with each, which wastes less than a call per pair
+
+Measure = Callable[[NDArray[np.intp]], NDArray[Any]]
+
+
+def search_of_parts(
+    X: Any, parts: NDArray[np.intp], *, metric: Any, n_jobs: int | None = None
+) -> PartSearch:
+    """Return a search by products (dense rows, Euclidean or cosine), else by the metric itself."""
+    named = metric if isinstance(metric, str) else ""
+    if named in EUCLIDEAN | {"cosine"} and not sparse.issparse(X):
+        return ProductSearch(X, parts, metric=metric, n_jobs=n_jobs)
+    return MetricSearch(X, parts, metric=metric, n_jobs=n_jobs)
+
+
+class PartSearch(ABC):
+    """Search over the members of parts, of which `parts` tells the number for every sample.
+
+    `sizes` counts the members of every part. Answers do not depend on `n_jobs`.
+    """
+
+    def __init__(
+        self, X: Any, parts: NDArray[np.intp], *, metric: Any, n_jobs: int | None = None
+    ) -> None:
+        self.X, self.metric = X, metric
+        # A function of the user's need not bear several threads, nor would it gain by them.
+        self._n_jobs = 1 if callable(metric) else n_jobs
+        self.parts, self._order = parts, np.argsort(parts, kind="stable")
+        self.sizes = np.bincount(parts)
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        # Enough rows for quick products, few enough for bounded memory in many columns.
+        width = values_per_row(X)
+        self._step = max(1, int(min(_BLOCK_ROWS, _BLOCK_VALUES / max(1.0, width))))
+
+    def members(self, part: int) -> NDArray[np.intp]:
+        """Return the samples of a part, in order."""
+        members: NDArray[np.intp] = self._order[self._starts[part] : self._starts[part + 1]]
+        return members
+
+    def nearest_members(
+        self, asked: NDArray[np.intp], points: Callable[[NDArray[np.intp]], Any]
+    ) -> NDArray[np.intp]:
+        """Return the member of a part nearest to a point, for many points.
+
+        `asked` are the parts that the points look into, and ``points(some)`` returns some of the
+        points, by their places in `asked`. Of equally near members the smallest number wins, but
+        for rounding. Cost O(m·d) for each point that looks into a part of m members; memory
+        O(block).
+        """
+        answer = np.empty(len(asked), dtype=np.intp)
+        by_part = np.argsort(asked, kind="stable")
+        starts = np.flatnonzero(np.diff(asked[by_part], prepend=-1))
+        for start, end in zip(starts, np.append(starts[1:], len(asked))):
+            part = int(asked[by_part[start]])
+            for at in range(start, end, self._step):
+                some = by_part[at : min(at + self._step, end)]
+                measure = self._distances_of(points(some), part)
+                answer[some] = self._least(measure, self.members(part), len(some))
+        return answer
+
+    def nearest_to_rows(
+        self, asked: NDArray[np.intp], samples: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Return the member of a part nearest to a sample, for many samples."""
+        return self.nearest_members(asked, lambda some: self.rows(samples[some]))
+
+    def nearest_strangers(self) -> NDArray[np.intp]:
+        """Return for every part the sample of any other that is nearest to its centre.
+
+        Cost O(n·d) for each part; memory O(block).
+        """
+        n_parts = len(self.sizes)
+        answer = np.empty(n_parts, dtype=np.intp)
+        for at in range(0, n_parts, self._step):
+            some = np.arange(at, min(at + self._step, n_parts))
+            measure = self._distances_of(self.centres(some))
+            of_strangers = partial(self._without_relatives, measure, at, at + len(some))
+            answer[some] = self._least(of_strangers, self._order, len(some))
+        return answer
+
+    def _without_relatives(
+        self, measure: Measure, first: int, end: int, rows: NDArray[np.intp]
+    ) -> NDArray[Any]:
+        """Return the distances of rows from some parts, infinite inside a part."""
+        away = measure(rows)
+        part = self.parts[rows]
+        place = np.flatnonzero((part >= first) & (part < end))
+        away[part[place] - first, place] = np.inf
+        return away
+
+    def _least(
+        self, measure: Measure, samples: NDArray[np.intp], n_points: int
+    ) -> NDArray[np.intp]:
+        """Return the nearest of some samples to each point, block after block."""
+
+        def nearest(rows: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+            away = measure(rows)
+            place = away.argmin(axis=1)
+            return away[np.arange(n_points), place], rows[place]
+
+        blocks = [samples[at : at + self._step] for at in range(0, len(samples), self._step)]
+        least, answer = np.full(n_points, np.inf), np.full(n_points, samples[0])
+        for away, found in in_threads(nearest, blocks, self._n_jobs):
+            better = away < least
+            least[better], answer[better] = away[better], found[better]
+        return answer
+
+    @abstractmethod
+    def _distances_of(self, points: Any, part: int | None = None) -> Measure:
+        """Return what measures points and rows of a part, or any: in the order of distances."""
+
+    @abstractmethod
+    def rows(self, chosen: NDArray[np.intp]) -> Any:
+        """Return some samples as points."""
+
+    @abstractmethod
+    def centres(self, chosen: NDArray[np.intp]) -> Any:
+        """Return the centres of some parts as points."""
+
+    @abstractmethod
+    def stand_ins(self) -> NDArray[np.intp]:
+        """Return one sample of every part, from its middle."""
+
+    @abstractmethod
+    def nearest_parts(self, count: int) -> NDArray[np.intp]:
+        """Return the parts with the nearest centres, one row of numbers per part."""
+
+
+class ProductSearch(PartSearch):
+    """Search by matrix products, on rows of length 1 for the cosine: then ‖x-y‖² = 2·(1-cos).
+
+    Parts are near each other if their means are.
+    """
+
+    @cached_property
+    def _centres(self) -> NDArray[np.float64]:
+        sums = np.zeros((len(self.sizes), self.X.shape[1]))
+        for at in range(0, len(self._order), self._step):
+            some = self._order[at : at + self._step]
+            first = np.flatnonzero(np.diff(self.parts[some], prepend=-1))
+            values = self.rows(some).astype(np.float64)
+            sums[self.parts[some[first]]] += np.add.reduceat(values, first, axis=0)
+        return sums / self.sizes[:, None]
+
+    def _distances_of(self, points: NDArray[Any], part: int | None = None) -> Measure:
+        # Near the origin, products are accurate where it matters: among the rows searched.
+        if part is None:
+            origin = np.average(self._centres, axis=0, weights=self.sizes).astype(self.X.dtype)
+        else:
+            origin = self._centres[part].astype(self.X.dtype)
+        ours = _with_column(points, origin)
+        ours[:, :-1] *= -2.0
+        ours[:, -1] = 1.0
+
+        def measure(rows: NDArray[np.intp]) -> NDArray[Any]:
+            theirs = _with_column(self.rows(rows), origin)
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.einsum("ij,ij->i", theirs[:, :-1], theirs[:, :-1], out=theirs[:, -1])
+                away: NDArray[Any] = ours @ theirs.T  # ‖y‖² - 2xy
+            return away
+
+        return measure
+
+    def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return some samples as points, of length 1 for the cosine."""
+        rows: NDArray[Any] = self.X[chosen]
+        if self.metric == "cosine":
+            norms = row_norms(rows.astype(np.float64))
+            rows = rows / np.where(norms > 0, norms, 1.0)[:, None].astype(rows.dtype)
+        return rows
+
+    def centres(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the means of some parts."""
+        return self._centres[chosen].astype(self.X.dtype)
+
+    def stand_ins(self) -> NDArray[np.intp]:
+        """Return the sample of every part that is nearest to its mean."""
+        return self.nearest_members(np.arange(len(self.sizes)), self.centres)
+
+    def nearest_parts(self, count: int) -> NDArray[np.intp]:
+        """Return the parts with the nearest means."""
+        return ExactIndex(self._centres, n_jobs=self._n_jobs).among_samples(count).indices
+
+
+def _with_column(points: NDArray[Any], origin: NDArray[Any]) -> NDArray[Any]:
+    """Return points as seen from an origin, with a column left over."""
+    out = np.empty((len(points), points.shape[1] + 1), dtype=origin.dtype)
+    np.subtract(points, origin, out=out[:, :-1])
+    return out
+
+
+class MetricSearch(PartSearch):
+    """Search by any metric, on dense or sparse rows.
+
+    There need be no means, so one of its members stands for a part: that of some with the least sum
+    of distances to the others of them.
+    """
+
+    @cached_property
+    def _stand_ins(self) -> NDArray[np.intp]:
+        return np.array([self._middle(part) for part in range(len(self.sizes))])
+
+    def _middle(self, part: int) -> int:
+        members = self.members(part)
+        some = members[:: -(-len(members) // _TRIED_MEMBERS)]
+        if len(some) == 1:
+            return int(some[0])
+        away = pairwise_distances(self.X[some], metric=self.metric)
+        return int(some[np.argmin(away.sum(axis=1))])
+
+    def _distances_of(self, points: Any, part: int | None = None) -> Measure:
+        del part  # distances are the same for all
+
+        def measure(rows: NDArray[np.intp]) -> NDArray[Any]:
+            return np.asarray(pairwise_distances(points, self.X[rows], metric=self.metric))
+
+        return measure
+
+    def rows(self, chosen: NDArray[np.intp]) -> Any:
+        """Return some samples."""
+        return self.X[chosen]
+
+    def centres(self, chosen: NDArray[np.intp]) -> Any:
+        """Return the samples that stand for some parts."""
+        return self.X[self._stand_ins[chosen]]
+
+    def stand_ins(self) -> NDArray[np.intp]:
+        """Return one sample of every part."""
+        return self._stand_ins
+
+    def nearest_parts(self, count: int) -> NDArray[np.intp]:
+        """Return the parts whose stand-ins are nearest."""
+        samples = ExactIndex(self.X[self._stand_ins], metric=self.metric, n_jobs=self._n_jobs)
+        return samples.among_samples(count).indices
+
+
+def pair_distances(
+    X: Any, one: NDArray[np.intp], other: NDArray[np.intp], *, metric: Any
+) -> NDArray[np.float64]:
+    """Return the distance of each pair ``(X[one[e]], X[other[e]])`` by any metric."""
+    if isinstance(metric, str) and metric in EUCLIDEAN:
+        return euclidean_pairs(X, X, one, other)
+    out = np.empty(len(one))
+    for at in range(0, len(one), _PAIRS):
+        some = slice(at, at + _PAIRS)
+        away = pairwise_distances(X[one[some]], X[other[some]], metric=metric)
+        out[some] = np.diagonal(away)
+    return out

@@ -1,0 +1,1 @@
+"""What a fitted model tells: what to label next, label errors, health, dimension."""

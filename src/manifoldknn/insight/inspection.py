@@ -1,0 +1,347 @@
+"""Is the graph healthy? Islands, hubs, how far labels reach, and what to change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from manifoldknn.graph.constrained import automatic_sigma
+from manifoldknn.insight.dimension import intrinsic_dimension
+from manifoldknn.model.cautions import label_advice
+from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
+
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
+
+__all__ = ["GraphHealth", "hops_from_labels", "inspect", "row_keys"]
+
+_WEAK = float(np.log(1e-6))  # edges below hardly let a walker pass
+_FAR = 8  # hops
+_LISTED = 10
+_DIMENSION_ROWS = 3000
+_HUB = 10.0  # times as many neighbours' lists as usual
+_PRUNED, _AUTO, _COSINE = "'pruned'", "'auto'", "'cosine'"
+_WIDE = 3.0  # times the automatic sigma: the seventh neighbour weighs 0.9 of the first
+_STEEP = 1e-4  # a typical weight of a row's best edge that tells of a small sigma
+
+
+@dataclass(frozen=True)
+class GraphHealth:
+    """What there is to say about the graph of a fitted classifier.
+
+    Attributes
+    ----------
+    n_rows, n_labeled, n_edges : int
+        Rows, labelled rows, and edges without direction (must-links not counted).
+    edges_per_row : tuple of float
+        Smallest, median and largest number of edges of a row.
+    n_components : int
+        Connected parts of the graph, must-links included.
+    islands : list of dict
+        Parts that only edges weaker than 1e-6 join to the rest, largest first:
+        ``size``, ``n_labeled`` and ``example`` (the name of a row). One part: no islands.
+    n_unlabeled_islands : int
+        How many of all islands have no label.
+    hubs : list of dict
+        Rows that are a neighbour to ten times as many rows as usual: ``id``, ``count``.
+    hops : dict of int to int
+        How many rows are how many edges away from the nearest label; -1: unreachable.
+    farthest : list of dict
+        The rows that are most hops away: ``id``, ``hops``.
+    labels_per_class : dict
+        Number of labels of each class.
+    n_duplicates : int
+        Rows that repeat an earlier row.
+    contradictions : list of tuple
+        Names of equal rows with different labels, in pairs.
+    sigma : float
+        The kernel width.
+    typical_weight : float
+        Median over rows of the weight of the best edge to a row that differs; NaN if none does.
+    intrinsic, ambient : float, int
+        Dimension of the data (estimated on at most 3,000 rows) and of its columns.
+    advice : list of str
+        What to do, most urgent first; empty if all is well.
+    """
+
+    n_rows: int
+    n_labeled: int
+    n_edges: int
+    edges_per_row: tuple[float, float, float]
+    n_components: int
+    islands: list[dict[str, Any]]
+    n_unlabeled_islands: int
+    hubs: list[dict[str, Any]]
+    hops: dict[int, int]
+    farthest: list[dict[str, Any]]
+    labels_per_class: dict[Any, int]
+    n_duplicates: int
+    contradictions: list[tuple[Any, Any]]
+    sigma: float
+    typical_weight: float
+    intrinsic: float
+    ambient: int
+    advice: list[str] = field(default_factory=list)
+
+
+def inspect(classifier: ManifoldKNNClassifier, *, index: Any = None) -> GraphHealth:
+    """Look the graph of a fitted classifier over.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+    index : frame, index or array-like, optional
+        Names of the fitted rows; by default the index of the fitted frame.
+
+    Returns
+    -------
+    GraphHealth
+        Numbers, examples by name, and advice.
+
+    Notes
+    -----
+    Cost: a few passes over the edges, and an estimate of the
+    intrinsic dimension on at most 3,000 rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manifoldknn import ManifoldKNNClassifier, inspect
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[10:50] = y[60:100] = y[110:] = -1
+    >>> health = inspect(ManifoldKNNClassifier().fit(X, y))
+    >>> health.n_components, health.n_labeled, health.n_duplicates
+    (1, 30, 1)
+    """
+    check_all_walked(classifier)
+    ids = fitted_row_ids(classifier, index)
+    graph = classifier._graph
+    W = graph.log_weights if graph.is_sparse else _as_sparse(graph.log_weights)
+    labeled = classifier.labeled_indices_
+    codes = classifier._labels.codes
+    X = classifier._index.X
+    counts = np.diff(W.indptr)
+    n_components, _ = _parts(W, codes, -np.inf)
+    islands, n_unlabeled = _islands(W, codes, ids)
+    hops = hops_from_labels(W, labeled)
+    repeated, contradictions = _duplicates(X, codes, ids)
+    k = min(classifier.graph_neighbors, X.shape[0] - 1)
+    near = classifier._lists.indices[:, :k]
+    occurrences = np.bincount(near.ravel(), minlength=X.shape[0])
+    number, size = np.unique(hops, return_counts=True)
+    far = np.lexsort((np.arange(len(hops)), -np.where(hops < 0, len(hops), hops)))[:_LISTED]
+    health = GraphHealth(
+        n_rows=X.shape[0],
+        n_labeled=len(labeled),
+        n_edges=int(W.nnz // 2),
+        edges_per_row=(float(counts.min()), float(np.median(counts)), float(counts.max())),
+        n_components=n_components,
+        islands=islands,
+        n_unlabeled_islands=n_unlabeled,
+        hubs=_hubs(occurrences, k, ids),
+        hops=dict(zip(number.tolist(), size.tolist())),
+        farthest=[{"id": _plain(ids[i]), "hops": int(hops[i])} for i in far],
+        labels_per_class=dict(
+            zip(classifier.classes_.tolist(), np.bincount(codes[labeled]).tolist())
+        ),
+        n_duplicates=repeated,
+        contradictions=contradictions,
+        sigma=classifier.sigma_,
+        typical_weight=_typical_weight(W),
+        intrinsic=_intrinsic(X),
+        ambient=int(X.shape[1]),
+    )
+    health.advice.extend(_advice(health, classifier))
+    return health
+
+
+def hops_from_labels(W: Any, labeled: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return how many edges each row is away from the nearest labelled one, -1 where no path leads.
+
+    Every stored entry of the symmetric W is an edge.
+
+    >>> path = sparse.csr_array(np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1))
+    >>> hops_from_labels(path, np.array([0]))
+    array([0, 1, 2, 3])
+    """
+    pattern = sparse.csr_array((np.ones(W.nnz, dtype=np.int8), W.indices, W.indptr), shape=W.shape)
+    hops = np.full(W.shape[0], -1, dtype=np.intp)
+    frontier = np.asarray(labeled, dtype=np.intp)
+    distance = 0
+    while frontier.size:
+        hops[frontier] = distance
+        around = np.unique(pattern[frontier].indices)
+        frontier = around[hops[around] < 0]
+        distance += 1
+    return hops
+
+
+def _as_sparse(log_weights: NDArray[np.float64]) -> Any:
+    """Return a dense graph as a sparse one, whose entries may be log 1 = 0."""
+    rows, cols = np.nonzero(np.isfinite(log_weights))
+    return sparse.csr_array((log_weights[rows, cols], (rows, cols)), shape=log_weights.shape)
+
+
+def _parts(W: Any, codes: NDArray[np.intp], above: float) -> tuple[int, NDArray[np.intp]]:
+    """Return connected parts of the edges above a log weight, must-links included."""
+    rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
+    strong = W.data > above
+    order = np.argsort(codes, kind="stable")
+    order = order[codes[order] >= 0]
+    same = codes[order[1:]] == codes[order[:-1]]
+    i = np.concatenate([rows[strong], order[:-1][same]])
+    j = np.concatenate([W.indices[strong], order[1:][same]])
+    links = sparse.coo_array((np.ones(len(i)), (i, j)), shape=W.shape)
+    count, part = csgraph.connected_components(links, directed=False)
+    return int(count), part.astype(np.intp)
+
+
+def _islands(
+    W: Any, codes: NDArray[np.intp], ids: NDArray[Any]
+) -> tuple[list[dict[str, Any]], int]:
+    count, part = _parts(W, codes, _WEAK)
+    if count == 1:
+        return [], 0
+    sizes = np.bincount(part)
+    labels = np.bincount(part[codes >= 0], minlength=count)
+    first = np.unique(part, return_index=True)[1]
+    largest = np.argsort(-sizes, kind="stable")[:_LISTED]
+    listed = [
+        {"size": int(sizes[p]), "n_labeled": int(labels[p]), "example": _plain(ids[first[p]])}
+        for p in largest
+    ]
+    return listed, int((labels == 0).sum())
+
+
+def _typical_weight(W: Any) -> float:
+    """Return the median over rows of the best weight below 1, which copies of a row have."""
+    filled = np.diff(W.indptr) > 0
+    apart = np.where(W.data < 0, W.data, -np.inf)
+    best = np.maximum.reduceat(apart, W.indptr[:-1][filled]) if filled.any() else apart
+    best = best[np.isfinite(best)]
+    return float(np.exp(np.median(best))) if best.size else float("nan")
+
+
+def _hubs(occurrences: NDArray[np.intp], k: int, ids: NDArray[Any]) -> list[dict[str, Any]]:
+    top = np.argsort(-occurrences, kind="stable")[:_LISTED]
+    return [
+        {"id": _plain(ids[i]), "count": int(occurrences[i])}
+        for i in top
+        if occurrences[i] > _HUB * k
+    ]
+
+
+def _duplicates(
+    X: Any, codes: NDArray[np.intp], ids: NDArray[Any]
+) -> tuple[int, list[tuple[Any, Any]]]:
+    """Count rows that repeat an earlier one, and pair equal rows of different labels."""
+    seen: dict[bytes, int] = {}
+    with_label: dict[bytes, int] = {}
+    pairs: list[tuple[Any, Any]] = []
+    repeated = 0
+    for i, key in enumerate(row_keys(X)):
+        repeated += key in seen
+        seen.setdefault(key, i)
+        if codes[i] >= 0:
+            j = with_label.setdefault(key, i)
+            if codes[j] != codes[i]:
+                pairs.append((_plain(ids[j]), _plain(ids[i])))
+    return repeated, pairs
+
+
+def row_keys(X: Any) -> list[bytes]:
+    """Return a key for each row, equal where rows are equal; long rows are hashed."""
+    if sparse.issparse(X):
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        bounds = zip(X.indptr[:-1], X.indptr[1:])
+        return [X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in bounds]
+    rows = np.ascontiguousarray(X) + X.dtype.type(0)  # adding 0 turns -0 into 0
+    return [_digest(row) for row in rows]
+
+
+def _digest(row: NDArray[Any]) -> bytes:
+    content = row.tobytes()
+    return content if len(content) <= 64 else hash(content).to_bytes(8, "little", signed=True)
+
+
+def _intrinsic(X: Any) -> float:
+    n = X.shape[0]
+    if n > _DIMENSION_ROWS:
+        rng = np.random.default_rng(0)
+        X = X[np.sort(rng.choice(n, _DIMENSION_ROWS, replace=False))]
+    try:
+        return float(intrinsic_dimension(X))
+    except ValueError:  # too few distinct rows, or a regular grid
+        return float("nan")
+
+
+def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]:
+    """Turn findings into things to do."""
+    out: list[str] = []
+    if health.contradictions:
+        a, b = health.contradictions[0]
+        out.append(
+            f"{len(health.contradictions)} pairs of equal rows have different labels (first: {a} "
+            f"and {b}): correct one of each."
+        )
+    unreached = int(classifier.unreached_.sum())
+    if unreached:
+        out.append(
+            f"{unreached} rows are connected to no label: label one of each island, or raise "
+            f"graph_neighbors{_unless(classifier.graph == 'pruned', ', or use graph=' + _PRUNED)}."
+        )
+    if health.n_unlabeled_islands and not unreached:
+        out.append(
+            f"{health.n_unlabeled_islands} islands hang on weak edges and have no label of their "
+            "own: label a row of the large ones."
+        )
+    out.extend(label_advice(classifier))
+    far = sum(count for hops, count in health.hops.items() if hops > _FAR)
+    if far > 0.05 * health.n_rows:
+        out.append(
+            f"{far} rows are more than {_FAR} edges from the nearest label: label some of them "
+            "(see suggest)."
+        )
+    if health.sigma > _WIDE * automatic_sigma(classifier._lists):
+        out.append(
+            f"sigma ({health.sigma:.3g}) is large: near and far neighbours weigh almost the same. "
+            f"Try sigma={health.sigma / 2:.3g}"
+            f"{_unless(isinstance(classifier.sigma, str), ', or sigma=' + _AUTO)}."
+        )
+    elif health.typical_weight < _STEEP:
+        out.append(
+            f"sigma ({health.sigma:.3g}) is small against the distance to the nearest neighbour: "
+            f"try sigma={2 * health.sigma:.3g}"
+            f"{_unless(isinstance(classifier.sigma, str), ', or sigma=' + _AUTO)}, scale the "
+            "features, or leave out noisy ones."
+        )
+    if health.hubs:
+        out.append(
+            f"{len(health.hubs)} or more rows are hubs, near to very many others (first: "
+            f"{health.hubs[0]['id']}): try "
+            f"{_unless(classifier.graph == 'pruned', 'graph=' + _PRUNED + ', ')}"
+            f"{_unless(classifier.metric == 'cosine', 'metric=' + _COSINE + ' or ')}fewer features."
+        )
+    if health.n_duplicates > 0.2 * health.n_rows:
+        out.append(
+            f"{health.n_duplicates} rows repeat others, so neighbours are mostly copies: remove "
+            "them or raise graph_neighbors."
+        )
+    return out
+
+
+def _unless(is_so: bool, words: str) -> str:
+    """Return words of advice, nothing if the advice is followed already."""
+    return "" if is_so else words
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

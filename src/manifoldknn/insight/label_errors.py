@@ -1,0 +1,187 @@
+"""Labels that their own neighbourhood contradicts.
+
+A wrong label does harm through its links: it pulls its neighbours over to its
+class and pushes the right labels away. So here *all* links of all labels are
+taken away and the walk goes over the bare graph, where a label counts only as a
+vote. Each labelled row is then judged by the votes of the others; its own label is
+nowhere in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
+from manifoldknn.vote.densities import DensityWalk
+from manifoldknn.vote.hidden import fold_numbers
+from manifoldknn.vote.sharpness import usual_sharpness
+from manifoldknn.vote.votes import ClassVote, winners
+from manifoldknn.walk.columns import chosen_way
+from manifoldknn.walk.normalized import NormalizedGraph
+
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
+
+__all__ = ["LabelErrors", "find_label_errors", "unlinked_shares"]
+
+_GROUPS = 20  # of labels that are judged together, by all others
+_BLOCK = 16  # labels that are walked from together
+
+
+@dataclass(frozen=True)
+class LabelErrors:
+    """Labelled rows that the others would call something else, most suspicious first.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n,)
+        Names of the rows: the frame's index, or row numbers.
+    rows : ndarray of shape (n,)
+        Row numbers.
+    given : ndarray of shape (n,)
+        Their labels.
+    suggested : ndarray of shape (n,)
+        What the others call them.
+    given_share, suggested_share : ndarray of shape (n,)
+        How probable the others make both.
+    n_judged, n_labeled : int
+        How many labels could be judged, and how many there are.
+    """
+
+    ids: NDArray[Any]
+    rows: NDArray[np.intp]
+    given: NDArray[Any]
+    suggested: NDArray[Any]
+    given_share: NDArray[np.float64]
+    suggested_share: NDArray[np.float64]
+    n_judged: int
+    n_labeled: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ids.tolist())
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
+        return {
+            "id": self.ids.tolist(),
+            "row": self.rows.tolist(),
+            "given": self.given.tolist(),
+            "suggested": self.suggested.tolist(),
+            "given_share": self.given_share.tolist(),
+            "suggested_share": self.suggested_share.tolist(),
+        }
+
+
+def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -> LabelErrors:
+    """Find labelled rows that the other labelled rows would call something else.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+    index : frame, index or array-like, optional
+        Names of the fitted rows; by default the index of the fitted frame.
+
+    Returns
+    -------
+    LabelErrors
+        By the lead of the other class over their own, the largest first. Rows that are
+        the only ones of their class, or that nobody else reaches, cannot be judged and
+        are not listed.
+
+    Notes
+    -----
+    Classes vote as densities, on the graph without the links of labels; labels are judged in
+    20 groups, each by all other labels. Cost: 20·C + 1 columns of the walk, or one more than
+    there are labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manifoldknn import ManifoldKNNClassifier, find_label_errors
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[::3] = -1
+    >>> y[10] = 2  # a setosa that somebody called virginica
+    >>> found = find_label_errors(ManifoldKNNClassifier().fit(X, y))
+    >>> int(found.rows[0]), int(found.given[0]), int(found.suggested[0])
+    (10, 2, 0)
+    """
+    check_all_walked(classifier)
+    ids = fitted_row_ids(classifier, index)
+    rows = classifier.labeled_indices_
+    given = classifier._labels.codes[rows]
+    shares = unlinked_shares(classifier)
+    at = np.arange(len(rows))
+    found = winners(shares)
+    own, other = shares[at, given], shares[at, found]
+    alone = np.bincount(given)[given] == 1
+    judged = ~alone & (shares.sum(axis=1) > 0)
+    order = np.lexsort((rows, own - other))
+    order = order[(judged & (found != given))[order]]
+    chosen = rows[order]
+    return LabelErrors(
+        ids[chosen],
+        chosen,
+        classifier.classes_[given[order]],
+        classifier.classes_[found[order]],
+        own[order],
+        other[order],
+        int(judged.sum()),
+        len(rows),
+    )
+
+
+def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
+    """Return what the other labelled rows say of each, on the graph without links of labels.
+
+    Probabilities of classes; zeros where no other labelled row is reached.
+    """
+    rows, alpha = classifier.labeled_indices_, classifier.alpha_
+    codes, n_classes = classifier._labels.codes[rows], len(classifier.classes_)
+    graph = (
+        classifier._recipe()
+        .without_links_of(rows)
+        .constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
+    )
+    way = chosen_way(NormalizedGraph(graph), alpha, n_columns=_GROUPS * n_classes + 1)
+    walk = DensityWalk(
+        graph, rows, alpha, way, tol=classifier.tol, max_iter=classifier.max_iter,
+        n_jobs=classifier.n_jobs,
+    )  # fmt: skip
+    groups = fold_numbers(codes, min(_GROUPS, len(rows)), random_state=0)
+    each = None
+    if len(rows) <= _GROUPS * n_classes:
+        each = _from_each(walk, rows)
+    logs = np.full((len(rows), n_classes), -np.inf)
+    for group in range(int(groups.max()) + 1):
+        others = np.flatnonzero(groups != group)
+        hidden = np.flatnonzero(groups == group)
+        if each is not None:
+            for c in np.unique(codes[others]):
+                mine = others[codes[others] == c]
+                sums = np.logaddexp.reduce(each[np.ix_(hidden, mine)], axis=1)
+                logs[hidden, c] = sums - np.log(len(mine))
+        elif others.size:
+            found = walk.densities(others, codes[others], n_classes, rows=rows[hidden])
+            logs[hidden] = found.log_values
+    equal = np.full(n_classes, 1.0 / n_classes)
+    return ClassVote(equal, usual_sharpness(logs)).shares(logs)
+
+
+def _from_each(walk: DensityWalk, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return log q_j(i) of every label at every labelled row, accurate however small."""
+    numbers = np.arange(len(rows))
+    blocks = np.array_split(numbers, -(-len(rows) // _BLOCK))
+    found = [
+        walk.densities(some, numbers[: len(some)], len(some), rows=rows, reach=np.inf)
+        for some in blocks
+    ]
+    return np.hstack([part.log_values for part in found])

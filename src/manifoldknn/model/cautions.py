@@ -1,0 +1,100 @@
+"""What a user is warned of before a fit goes ahead, and told about the labels afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manifoldknn.base.labels import EncodedLabels
+from manifoldknn.exceptions import (
+    EverythingLabeledWarning,
+    GraphSizeWarning,
+    OneClassWarning,
+    warn_caller,
+)
+
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
+
+_UNEQUAL = 5  # times as many labels as another class has
+
+
+def usable_graph_neighbors(graph_neighbors: int, n_samples: int) -> int:
+    """Return the number of neighbours that so few samples can have, warning if it is less."""
+    if graph_neighbors < n_samples:
+        return graph_neighbors
+    warn_caller(
+        f"graph_neighbors={graph_neighbors}, but there are only {n_samples} rows: "
+        f"using {n_samples - 1}. Lower graph_neighbors or add rows.",
+        GraphSizeWarning,
+    )
+    return n_samples - 1
+
+
+def warn_about_labels(labels: EncodedLabels, *, everything: bool) -> None:
+    """Warn of labels that leave little to decide.
+
+    Labels for all rows are not worth a warning in a stream, where unlabelled rows may follow.
+    """
+    if len(labels.classes) == 1:
+        warn_caller(
+            f"Only the class {labels.classes[0]} is labelled, so every row will get it: label at "
+            "least one row of another class.",
+            OneClassWarning,
+        )
+    if everything and (labels.codes >= 0).all():
+        warn_caller(
+            "Every row is labelled, so there is nothing to infer. The labels begin with "
+            f"{', '.join(map(str, labels.classes[:5]))}: mark unlabelled rows with -1 (None or '' "
+            "among strings), or name your marker with unlabeled=.",
+            EverythingLabeledWarning,
+        )
+
+
+def label_advice(classifier: ManifoldKNNClassifier) -> list[str]:
+    """Return what the numbers of labels per class mean, where that is not plain.
+
+    That is for classes with one label, and where one has over five times the labels of another.
+    """
+    counts = np.bincount(classifier._labels.codes[classifier.labeled_indices_])
+    names, out = classifier.classes_, []
+    single = names[counts == 1]
+    if len(single):
+        more = f" and {len(single) - 5} more" if len(single) > 5 else ""
+        out.append(
+            f"Classes with one label only ({', '.join(map(str, single[:5]))}{more}): how often "
+            "their rows are right is unknown. Label one more row of each, or better two."
+        )
+    least, most = int(counts.argmin()), int(counts.argmax())
+    if counts[most] > _UNEQUAL * counts[least]:
+        how = classifier.class_prior if isinstance(classifier.class_prior, str) else "given"
+        means = {
+            "equal": "Classes count equally all the same. Only if the rows to label were drawn at "
+            "random, set class_prior='labeled'.",
+            "labeled": "With class_prior='labeled' that is how common they are taken to be, which "
+            "is right only if the rows to label were drawn at random.",
+            "given": "How common classes are is taken from class_prior all the same.",
+        }[how]
+        if classifier.sharpness_ is None:
+            means = "With vote='neighbors' that favours it; vote='classes' is fair to both."
+        out.append(
+            f"Class {names[most]} has {counts[most]} labels and class {names[least]} only "
+            f"{counts[least]}. {means}"
+        )
+    return out
+
+
+def confidence_words(classifier: ManifoldKNNClassifier) -> str:
+    """Return what a confidence is, and how far its size can be trusted."""
+    if classifier.sharpness_ is None:
+        return "the share of the vote, which is no probability"
+    if classifier.calibrated_:
+        return "a probability, calibrated on labels that were hidden"
+    if len(classifier.classes_) == 1:
+        return "a guess, not calibrated: only one class is labelled"
+    if isinstance(classifier.sharpness, str):
+        if classifier.hidden_labels_ is not None:
+            return "a guess, not calibrated: hidden labels were reached by one class at most"
+        return "a guess, not calibrated: no class has two labels, so none could be hidden"
+    return "a guess, not calibrated: the sharpness was given, not learned from hidden labels"

@@ -1,0 +1,1 @@
+"""One page to look at, and what the command says in words."""

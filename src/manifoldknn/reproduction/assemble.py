@@ -1,0 +1,151 @@
+"""From stored cells to what is read: a CSV file, tables and a figure of each experiment.
+
+The same cells give the same bytes, in whatever order, by however many processes and with however
+many interruptions they were measured.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from manifoldknn.base.atomic import replaced_file
+from manifoldknn.reproduction.experiment import Experiment, Row, Scalar, Table, Words
+from manifoldknn.reproduction.runner import cells_of
+from manifoldknn.reproduction.store import Store
+
+_DPI = 110  # sharp on a page of ordinary width; the PDF is there for print
+_STYLE: Any = {
+    "font.size": 10.0,
+    "axes.titlesize": 10.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.fontsize": 9.0,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+}
+# Neither dates nor versions: the same picture is the same file.
+_PNG_DATA: dict[str, Any] = {"Software": None}
+_PDF_DATA: dict[str, Any] = {"Creator": None, "Producer": None, "CreationDate": None}
+
+
+@dataclass
+class Assembled:
+    """An experiment as the report shows it: no rows if cells are missing, and why in `problems`."""
+
+    experiment: Experiment
+    n_cells: int = 0
+    n_missing: int = 0
+    seconds: float = 0.0
+    rows: list[Row] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    headline: Table | None = None
+    findings: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    png: bytes = b""
+    problems: list[str] = field(default_factory=list)
+
+
+def csv_bytes(rows: list[Row], columns: list[str]) -> bytes:
+    r"""Return rows as CSV in which every number can be read back exactly; None is empty.
+
+    >>> csv_bytes([{"k": 1, "error": 0.1 + 0.2, "tuned": True, "note": None}],
+    ...           ["k", "error", "tuned", "note"])
+    b'k,error,tuned,note\n1,0.30000000000000004,true,\n'
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_text(row[name]) for name in columns] for row in rows)
+    return text.getvalue().encode()
+
+
+def _text(value: Scalar) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def assemble(experiment: Experiment, store: Store) -> Assembled:
+    """Write the CSV file and the figure of an experiment into ``csv`` and ``figures``.
+
+    One that lacks cells has neither file, and says so; one whose tables or figure cannot be made
+    has the CSV.
+    """
+    made = Assembled(experiment)
+    rows: list[Row] = []
+    for cell in cells_of(experiment, store):
+        made.n_cells += 1
+        found = store.load(experiment, cell)
+        if found is None:
+            made.n_missing += 1
+            continue
+        rows += found.rows
+        made.seconds += found.seconds
+    if made.n_missing:
+        made.problems.append(f"{made.n_missing} of {made.n_cells} cells could not be measured")
+        made.differences = _said(experiment.differences, None, store)
+        made.notes = _said(experiment.notes, None, store)
+        return made
+    made.rows = rows
+    _write(store.folder / "csv" / f"{experiment.name}.csv",
+           csv_bytes(rows, list(experiment.columns)))  # fmt: skip
+    try:
+        _tell(made, store)
+    except Exception as error:
+        made.problems.append(f"its tables could not be made ({type(error).__name__}: {error})")
+    if experiment.draw is not None:
+        try:
+            made.png, pdf = _pictures(experiment, rows, store)
+            _write(store.folder / "figures" / f"{experiment.name}.png", made.png)
+            _write(store.folder / "figures" / f"{experiment.name}.pdf", pdf)
+        except Exception as error:
+            made.problems.append(f"its figure could not be drawn ({type(error).__name__}: {error})")
+    return made
+
+
+def _tell(made: Assembled, store: Store) -> None:
+    """Make tables and sentences of the rows."""
+    experiment, rows = made.experiment, made.rows
+    made.tables = list(experiment.tables(rows, store.plan))
+    made.findings = _said(experiment.findings, rows, store)
+    made.differences = _said(experiment.differences, rows, store)
+    made.notes = _said(experiment.notes, rows, store)
+    if experiment.headline is not None:
+        made.headline = experiment.headline(rows, store.plan)
+
+
+def _said(words: Words, rows: list[Row] | None, store: Store) -> list[str]:
+    """Return sentences; those that are made of rows only where there are rows."""
+    if not callable(words):
+        return list(words)
+    return [] if rows is None else list(words(rows, store.plan))
+
+
+def _pictures(experiment: Experiment, rows: list[Row], store: Store) -> tuple[bytes, bytes]:
+    import matplotlib as mpl
+
+    assert experiment.draw is not None
+    # From the defaults on, so that nobody's own settings show in the figures.
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.use("agg")
+        mpl.rcParams.update(_STYLE)
+        figure = experiment.draw(rows, store.plan)
+        png, pdf = io.BytesIO(), io.BytesIO()
+        figure.savefig(png, format="png", dpi=_DPI, metadata=_PNG_DATA)
+        figure.savefig(pdf, format="pdf", metadata=_PDF_DATA)
+        figure.clear()
+    return png.getvalue(), pdf.getvalue()
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replaced_file(path) as file:
+        file.write(data)

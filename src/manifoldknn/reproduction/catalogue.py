@@ -1,0 +1,64 @@
+"""The experiments in the paper's order and ours last, imported when they are wanted."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pkgutil import resolve_name
+
+from manifoldknn.reproduction.experiment import Experiment
+
+# Where each is found: module, and the name it has there.
+PLACES = {
+    name: f"{__package__}.{place}"
+    for name, place in {
+        "fig1": "toys:FIG1",
+        "fig2": "fig2:EXPERIMENT",
+        "fig3": "fig3:EXPERIMENT",
+        "fig4": "toys:FIG4",
+        "fig5": "toys:FIG5",
+        "fig6": "toys:FIG6",
+        "fig7": "toys:FIG7",
+        "fig8": "kcurves:FIG8",
+        "tab4": "tab4:EXPERIMENT",
+        "tab5": "tab5:EXPERIMENT",
+        "fig9": "kcurves:FIG9",
+        "tab6": "tab6:EXPERIMENT",
+        "fig10-11": "fig10_11:EXPERIMENT",
+        "fig12": "fig12:EXPERIMENT",
+        "tab7": "tab7:EXPERIMENT",
+        "draws": "draws:EXPERIMENT",
+    }.items()
+}
+_HALVES = {"fig10": "fig10-11", "fig11": "fig10-11"}
+
+
+def load(name: str) -> Experiment:
+    """Import one of `PLACES`."""
+    found: Experiment = resolve_name(PLACES[name])
+    return found
+
+
+def select(wanted: Iterable[str]) -> list[str]:
+    """Return the names of the wanted experiments, each once, in the paper's order.
+
+    "all" stands for every one, and so does nothing at all. A name that is none raises ValueError,
+    which names the likeliest and all.
+
+    >>> select(["tab5", "fig1", "tab5"])
+    ['fig1', 'tab5']
+    >>> select(["fig13"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no experiment 'fig13' (is it 'fig...'?): choose from fig1, fig2, ...
+    """
+    plain = [name.strip().lower().replace("_", "-").replace("–", "-") for name in wanted]
+    names = [_HALVES.get(name, name) for name in plain] or ["all"]
+    for name in names:
+        if name not in (*PLACES, "all"):
+            near = difflib.get_close_matches(name, PLACES, 1, 0.5)
+            hint = f" (is it {near[0]!r}?)" if near else ""
+            raise ValueError(
+                f"there is no experiment {name!r}{hint}: choose from {', '.join(PLACES)}, or all"
+            )
+    return [name for name in PLACES if name in names or "all" in names]

@@ -1,0 +1,155 @@
+"""Figure 3: the two steps by which a new sample gets its walk weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn import constrained_graph, simplex_weights, walk_weights
+from manifoldknn.datasets import make_arch_and_s
+from manifoldknn.drawing.class_plot import COLORS
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.figures.lines import new_figure
+
+_NEIGHBORS = 10
+_AWAY = np.array([-1.0, 0.75])  # the new sample is the unlabelled one nearest to this place
+
+
+def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
+    return [Cell("fig3", ("reconstruction",), seconds=0.3)]
+
+
+def _weights(X: NDArray[np.float64], truth: Any, labeled: Any) -> NDArray[np.float64]:
+    """Return w̄ (eq. 4) between every sample and every labelled one."""
+    y = np.full(len(X), -1)
+    y[labeled] = truth[labeled]
+    return walk_weights(constrained_graph(X, y), labeled, tol=1e-8)
+
+
+def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
+    X, truth, labeled = make_arch_and_s(random_state=plan.seed)
+    away = np.linalg.norm(X - _AWAY, axis=1)
+    away[labeled] = np.inf
+    new = int(np.argmin(away))
+    rest = np.delete(np.arange(len(X)), new)
+    places = np.searchsorted(rest, labeled)  # of the labelled samples among the others
+    known = _weights(X[rest], truth[rest], places)
+    full = _weights(X, truth, labeled)[new]
+    near = np.argsort(np.linalg.norm(X[rest] - X[new], axis=1), kind="stable")[:_NEIGHBORS]
+    z = simplex_weights(X[[new]], X[rest][near][None])[0]
+    rows = [_row("new", X[new], None, None)]
+    rows += [_row("neighbour", X[rest][i], None, float(v)) for i, v in zip(near, z)]
+    rows += [_row("other", X[i], None, None) for i in np.setdiff1d(rest, rest[near])]
+    for number, row in enumerate(labeled):
+        rows.append(_row("reconstructed", X[row], number, float(z @ known[near, number])))
+        rows.append(_row("walked again", X[row], number, float(full[number])))
+    return rows
+
+
+def _row(what: str, at: NDArray[np.float64], labelled: int | None, value: float | None) -> Row:
+    return {"what": what, "x": float(at[0]), "y": float(at[1]), "labelled": labelled,
+            "value": value}  # fmt: skip
+
+
+def _of(rows: list[Row], what: str) -> list[Row]:
+    return [row for row in rows if row["what"] == what]
+
+
+def _column(rows: list[Row], name: str) -> NDArray[np.float64]:
+    return np.array([float(str(row[name])) for row in rows])
+
+
+def _places(rows: list[Row]) -> NDArray[np.float64]:
+    return np.column_stack([_column(rows, "x"), _column(rows, "y")])
+
+
+def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+    made, again = (_column(_of(rows, w), "value") for w in ("reconstructed", "walked again"))
+    lines: Lines = [
+        [_label(i), float(a), float(b), float(100 * (a / b - 1))]
+        for i, (a, b) in enumerate(zip(made, again))
+    ]
+    near, z = _of(rows, "neighbour"), _column(_of(rows, "neighbour"), "value")
+    place, truth = _places(near), _places(_of(rows, "new"))[0]
+    error = 100 * float(np.sum((truth - z @ place) ** 2) / np.sum(truth**2))
+    carry = f"{np.sum(z > 0)} of its {len(near)} neighbours carry it; ‖x − X_k z‖²/‖x‖² = "
+    header = ["labelled sample", "reconstructed (eqs. 7–9)", "walked again with it",
+              "difference, %"]  # fmt: skip
+    caption = "Walk weights of the new sample to the labelled ones"
+    return [Table(caption, header, lines, [f"{carry}{error:.2g} %.", _agreement(made, again)])]
+
+
+def _agreement(made: NDArray[np.float64], again: NDArray[np.float64]) -> str:
+    """Say how far reconstruction is off, and whether that matters to the answer."""
+    off = np.abs(made / again - 1)
+    ratios = [weights[:3].sum() / weights[3:].sum() for weights in (made, again)]
+    same = "the same" if (ratios[0] > 1) == (ratios[1] > 1) else "another"
+    return (
+        f"Reconstructed weights are off by {100 * off.min():.0f} to {100 * off.max():.0f} %; those "
+        f"to the two classes are {max(ratios[1], 1 / ratios[1]):.0e} times apart, so that the "
+        f"answer is {same}."
+    )
+
+
+def _label(number: int) -> str:
+    return f"{'arch' if number < 3 else 'S'} {number % 3 + 1}"
+
+
+def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+    figure, axes = new_figure(9.6, 4.3, 1, 2)
+    left, right = axes.flat
+    _draw_neighbours(left, rows)
+    made, again = (_column(_of(rows, w), "value") for w in ("reconstructed", "walked again"))
+    places = np.arange(len(made))
+    right.bar(places - 0.2, made, 0.38, color=COLORS[0], label="reconstructed: Σ z_i w̄_i")
+    right.bar(places + 0.2, again, 0.38, color="#c8c8c8", label="walked again with the sample")
+    right.set_xticks(places, [_label(i) for i in range(len(made))])
+    right.set_yscale("log")
+    right.set_xlabel("labelled sample")
+    right.set_ylabel("walk weight w̄")
+    right.set_title("(b) its walk weights from theirs")
+    right.set_ylim(top=60 * max(made.max(), again.max()))
+    right.legend(loc="upper right")
+    return figure
+
+
+def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
+    (x, y), near = _places(_of(rows, "new"))[0], _places(_of(rows, "neighbour"))
+    ax.scatter(*_places(_of(rows, "other")).T, s=22, c="#c8c8c8", linewidths=0,
+               label="other samples")  # fmt: skip
+    for (a, b), z in zip(near, _column(_of(rows, "neighbour"), "value")):
+        style = "-" if z > 0 else ":"
+        ax.plot([x, a], [y, b], style, color=COLORS[0], linewidth=0.8 + 5 * z, zorder=1)
+        if z > 0:
+            ax.annotate(f"{z:.2f}", (a, b), (9, 0), textcoords="offset points", va="center",
+                        fontsize=9)  # fmt: skip
+    ax.scatter(*near.T, s=46, c=COLORS[0], edgecolors="white", zorder=2,
+               label="neighbours, with z where it is not 0")  # fmt: skip
+    ax.scatter([x], [y], s=190, marker="*", c=COLORS[1], edgecolors="black", zorder=3,
+               label="new sample x")  # fmt: skip
+    reach = 1.5 * np.abs(near - [x, y]).max()
+    ax.set_xlim(x - reach, x + reach)
+    ax.set_ylim(y - reach, y + reach)
+    ax.set_aspect("equal")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[["top", "right"]].set_visible(True)
+    ax.set_title("(a) x from its neighbours: z ≥ 0, Σ z = 1")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=1)
+
+
+EXPERIMENT = Experiment(
+    name="fig3",
+    title="The two steps by which a new sample gets its walk weights",
+    columns=["what", "x", "y", "labelled", "value"],
+    cells=_cells,
+    measure=_measure,
+    tables=_tables,
+    draw=_draw,
+    notes=[
+        "The paper's picture is a sketch; this one is computed on the first toy set, with one "
+        "sample held back and the package's default graph.",
+    ],
+)

@@ -1,0 +1,249 @@
+"""Figures 1 and 4 to 7: drawn sets in the plane, and what methods answer on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.neighbors import KNeighborsClassifier
+
+from manifoldknn.baselines import GeodesicKNNClassifier, WeightedKNNClassifier
+from manifoldknn.classifier import ManifoldKNNClassifier
+from manifoldknn.datasets import make_arch_and_s
+from manifoldknn.drawing.class_plot import COLORS
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.figures.lines import new_figure
+from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS, WHY_CLASSES
+from manifoldknn.reproduction.problems import SYNTHETIC, Floats, Ints
+
+OUR_SETS = (
+    "The paper prints neither equations nor samples of its drawn sets: ours are made after its "
+    "pictures and the names of their files, so errors cannot be compared in number."
+)
+METHODS: dict[str, Callable[[int], Any]] = {
+    "kNN": KNeighborsClassifier,
+    "wkNN": WeightedKNNClassifier,
+    "gkNN": GeodesicKNNClassifier,
+    NEIGHBORS: partial(ManifoldKNNClassifier, vote="neighbors"),
+    DEFAULT: ManifoldKNNClassifier,
+}
+_SUPERVISED = ("kNN", "wkNN")
+_VOTERS = (1, 3, 5)
+# What is drawn. Of k = 1, 3, 5 the others have the lowest mean error over the three sets at seed 0
+# with one vote; wkNN with one vote is kNN, so it is drawn with three.
+_DRAWN = {"kNN": 1, "wkNN": 3, "gkNN": 1, NEIGHBORS: 5, DEFAULT: None}
+_PLACE = ("x", "y", "class", "labelled")
+
+
+def answer(method: str, k: int, X: Floats, truth: Ints, labeled: Ints) -> Ints:
+    """Return the class that a method gives to every sample; labelled ones keep theirs.
+
+    Of the truth, only the classes of labelled samples are looked at.
+    """
+    clf = METHODS[method](k)
+    if method not in _SUPERVISED:
+        y = np.full(len(X), -1)
+        y[labeled] = truth[labeled]
+        return np.asarray(clf.fit(X, y).transduction_)
+    found = np.asarray(clf.fit(X[labeled], truth[labeled]).predict(X))
+    found[labeled] = truth[labeled]
+    return found
+
+
+def _sample_rows(
+    X: Floats, truth: Ints, labeled: Ints, answers: Mapping[int, Ints] | None = None
+) -> list[Row]:
+    """Return a row for every sample: place, class, whether labelled, and answers by k."""
+    marked = np.isin(np.arange(len(X)), labeled)
+    rows: list[Row] = [
+        {"x": float(a), "y": float(b), "class": int(c), "labelled": bool(m)}
+        for (a, b), c, m in zip(X, truth, marked)
+    ]
+    for k, found in (answers or {}).items():
+        for row, value in zip(rows, found):
+            row[f"k{k}"] = int(value)
+    return rows
+
+
+def error_percent(rows: Sequence[Row], k: int) -> float:
+    """Return the share of unlabelled samples that k votes answer wrongly, in %."""
+    wrong = [row[f"k{k}"] != row["class"] for row in rows if not row["labelled"]]
+    return 100 * sum(wrong) / len(wrong)
+
+
+def _draw_samples(ax: Any, rows: Sequence[Row], title: str, k: int | None = None) -> None:
+    """Draw samples as the paper does: labelled ones large, the others grey or as k votes say.
+
+    Wrong answers are ringed.
+    """
+
+    def scatter(of: list[Row], marker: str, **style: Any) -> None:
+        if of:
+            ax.scatter([r["x"] for r in of], [r["y"] for r in of], marker=marker, **style)
+
+    plain = [r for r in rows if not r["labelled"]]
+    for c, (shade, marker) in enumerate(zip(COLORS, "^o")):
+        if k is not None:
+            scatter([r for r in plain if r[f"k{k}"] == c], marker, s=15, c=shade, linewidths=0)
+        scatter([r for r in rows if r["labelled"] and r["class"] == c], marker, s=105, c=shade,
+                edgecolors="black", linewidths=1.3, zorder=4)  # fmt: skip
+    if k is None:
+        scatter(plain, "o", s=9, c="#8c8c8c", linewidths=0)
+    else:
+        scatter([r for r in plain if r[f"k{k}"] != r["class"]], "o", s=42, c="none",
+                edgecolors="black", linewidths=0.6, zorder=3)  # fmt: skip
+    ax.set_title(title)
+    ax.set_aspect("equal")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[["left", "bottom"]].set_visible(False)
+
+
+def _of(rows: list[Row], name: str, value: str) -> list[Row]:
+    return [row for row in rows if row[name] == value]
+
+
+# Figure 1: plain nearest neighbours go wrong.
+_FIRST_VOTERS = (1, 2, 3)
+
+
+def _first_cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
+    return [Cell("fig1", ("kNN",), seconds=0.1)]
+
+
+def _measure_first(cell: Cell, plan: Plan) -> list[Row]:
+    X, truth, labeled = make_arch_and_s(random_state=plan.seed)
+    answers = {k: answer(str(cell.key[0]), k, X, truth, labeled) for k in _FIRST_VOTERS}
+    return _sample_rows(X, truth, labeled, answers)
+
+
+def _first_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+    errors = [[k, error_percent(rows, k), None, None] for k in _FIRST_VOTERS]
+    caption = "Error of plain kNN with 3 labels per class (%)"
+    header = ["k", "ours", "published", "difference"]
+    return [Table(caption, header, errors, ["The paper shows pictures without numbers here."])]
+
+
+def _draw_first(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+    figure, axes = new_figure(7.6, 8.4, 2, 2)
+    _draw_samples(axes.flat[0], rows, "The toy set, 3 labels per class")
+    for ax, k in zip(axes.flat[1:], _FIRST_VOTERS):
+        _draw_samples(ax, rows, f"k = {k}: error {error_percent(rows, k):.1f} %", k)
+    return figure
+
+
+FIG1 = Experiment(
+    name="fig1",
+    title="Plain kNN on the first toy set, an arch and a mirrored S",
+    columns=[*_PLACE, *(f"k{k}" for k in _FIRST_VOTERS)],
+    cells=_first_cells,
+    measure=_measure_first,
+    tables=_first_tables,
+    draw=_draw_first,
+    differences=[
+        OUR_SETS,
+        "The places of our labels were picked from many so that the nearest labelled sample "
+        "misleads, as in the paper's picture: it is wrong for 30 % of the others on average over "
+        "100 seeds, and for 27 % if labels are drawn at random.",
+    ],
+    notes=[
+        "With k = 2 a tied vote goes to the first class (the arch). Wrong answers are ringed.",
+    ],
+)
+
+
+# Figure 4: the sets themselves.
+def _set_cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
+    return [Cell("fig4", (name,), seconds=0.05) for name in SYNTHETIC]
+
+
+def _measure_set(cell: Cell, plan: Plan) -> list[Row]:
+    name = str(cell.key[0])
+    rows = _sample_rows(*SYNTHETIC[name](random_state=plan.seed))
+    return [{"set": name, **row} for row in rows]
+
+
+def _set_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+    lines: Lines = []
+    for number, name in enumerate(SYNTHETIC, 1):
+        own = _of(rows, "set", name)
+        sizes = [sum(row["class"] == c for row in own) for c in (0, 1)]
+        lines.append([f"{number}, {name}", len(own), *sizes, sum(bool(r["labelled"]) for r in own)])
+    header = ["data set", "samples", "class 0", "class 1", "labelled"]
+    return [Table("Sizes", header, lines, ["The paper states only the labels, 3 per class."])]
+
+
+def _draw_sets(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+    figure, axes = new_figure(10.0, 3.7, 1, 3)
+    for number, (ax, name) in enumerate(zip(axes.flat, SYNTHETIC), 1):
+        _draw_samples(ax, _of(rows, "set", name), f"Data set {number}: {name}")
+    return figure
+
+
+FIG4 = Experiment(
+    name="fig4",
+    title="The three synthetic data sets",
+    columns=["set", *_PLACE],
+    cells=_set_cells,
+    measure=_measure_set,
+    tables=_set_tables,
+    draw=_draw_sets,
+    differences=[OUR_SETS],
+    notes=["Each set is two curves with noise and three bridges of points across the gap."],
+)
+
+
+# Figures 5 to 7: the answers of methods on one of the sets.
+def _answers_experiment(name: str, set_name: str, number: int) -> Experiment:
+    def cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
+        return [Cell(name, (method,), seconds=0.3) for method in METHODS]
+
+    def measure(cell: Cell, plan: Plan) -> list[Row]:
+        method = str(cell.key[0])
+        X, truth, labeled = SYNTHETIC[set_name](random_state=plan.seed)
+        answers = {k: answer(method, k, X, truth, labeled) for k in _VOTERS}
+        return [{"method": method, **row} for row in _sample_rows(X, truth, labeled, answers)]
+
+    def tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+        errors = {m: [error_percent(_of(rows, "method", m), k) for k in _VOTERS] for m in METHODS}
+        notes = [
+            "The paper shows pictures without numbers here, and does not say how many vote. In our "
+            "default all labels do.",
+        ]
+        caption = f"Error on data set {number} with 3 labels per class (%)"
+        header = ["method", *(f"{k} vote{'s' * (k > 1)}" for k in _VOTERS), "published"]
+        return [Table(caption, header, [[m, *values, None] for m, values in errors.items()], notes)]
+
+    def draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+        figure, axes = new_figure(11.4, 7.2, 2, 3)
+        for ax, (method, k) in zip(axes.flat, _DRAWN.items()):
+            own, votes = _of(rows, "method", method), f", k = {k}" if k else ""
+            error = error_percent(own, k or 1)
+            _draw_samples(ax, own, f"{method}{votes}: error {error:.1f} %", k or 1)
+        axes.flat[-1].set_visible(False)
+        return figure
+
+    return Experiment(
+        name=name,
+        title=f"Answers of nearest-neighbour methods on data set {number}, {set_name}",
+        columns=["method", *_PLACE, *(f"k{k}" for k in _VOTERS)],
+        cells=cells,
+        measure=measure,
+        tables=tables,
+        draw=draw,
+        differences=[OUR_SETS, WHY_CLASSES],
+        notes=[
+            "Drawn are kNN and gkNN with one vote, the paper's vote on our graph with five, and "
+            "our default; wkNN with three votes, since with one it is kNN. The others' k was "
+            "picked after looking at the errors below, in their favour; the table has every k "
+            "tried. Wrong answers are ringed.",
+        ],
+    )
+
+
+FIG5, FIG6, FIG7 = (
+    _answers_experiment(f"fig{4 + number}", set_name, number)
+    for number, set_name in enumerate(SYNTHETIC, 1)
+)

@@ -1,0 +1,198 @@
+"""Every method that the experiments compare, each a function of samples and a few labels.
+
+All of them answer for unlabelled rows and see the same labels. Supervised ones learn from the
+labelled rows only. What the paper tunes is tuned as it says: a grid search for the lowest
+error of a 2-fold cross-validation of the labelled rows; where that is impossible (a class of one
+label) the usual value, which stands first in every grid.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.svm import SVC
+
+from manifoldknn.baselines import Baseline, supervised
+from manifoldknn.baselines.geodesic import nearest_by_path
+from manifoldknn.classifier import ManifoldKNNClassifier, as_published
+from manifoldknn.exceptions import TooFewLabelsError
+from manifoldknn.model_selection import SemiSupervisedSplit, tuned
+from manifoldknn.reproduction.figures.width import tuned_sigma
+from manifoldknn.reproduction.problems import Problem
+from manifoldknn.vote.votes import class_shares, winners
+
+Ints = NDArray[np.intp]
+Answer = Callable[[Problem, Ints, int, int], Ints]
+
+PUBLISHED, DEFAULT, NEIGHBORS = "mkNN as published", "mkNN default", "mkNN, the paper's vote"
+WHY_CLASSES = (
+    "The paper lets the k labelled samples with the largest walk weights vote, which favours the "
+    "class that has more labels. Our default makes a density of each class, the mean over its "
+    "labels, and the densest class wins, however many labels it has; and it links far fewer pairs."
+)
+NEAREST = ("kNN", "wkNN", "gkNN")
+SUPERVISED_METHODS = ("SVM", "ANN", "NB", "DT")
+OF_THE_PAPER = (*SUPERVISED_METHODS, *NEAREST)
+# Its defaults end before labels have travelled far, and what they have not reached gets the first
+# class: so it is shown with settings that let them travel as well.
+SPREADING: dict[str, dict[str, Any]] = {
+    "LabelSpreading, its defaults": {},
+    "LabelSpreading, α = 0.99": {"n_neighbors": 10, "alpha": 0.99, "max_iter": 10_000},
+    "LabelSpreading, 200 steps": {"max_iter": 200, "tol": 0.0},
+}
+BEYOND = (*SPREADING, "Poisson")
+GUIDED_SVM = "SVM, libsvm's grid"  # the grid that the authors of libsvm advise
+GEODESIC_LINKS = (10, 5, 7, 15, 20)  # the usual one first
+
+_NAMES = {"kNN": "knn", "wkNN": "weighted", "SVM": "svm", "ANN": "ann", "NB": "nb", "DT": "dt"}
+
+
+def available() -> tuple[str, ...]:
+    """Return the methods beyond the paper that can run here: Poisson needs graphlearning."""
+    return BEYOND if find_spec("graphlearning") is not None else BEYOND[:-1]
+
+
+def error_of(method: str, problem: Problem, y: Ints, *, k: int, seed: int) -> float:
+    """Return the error of a method on the unlabelled rows, -1 in `y`, in percent.
+
+    `k` labelled samples vote, in the methods of nearest neighbours; the seed is that of folds and
+    of whatever else is random in a method.
+
+    >>> from manifoldknn.reproduction.problems import drawn, synthetic
+    >>> knot = synthetic("knot", 0)
+    >>> y = drawn(knot.truth, 3, seed=0)
+    >>> error_of("mkNN default", knot, y, k=3, seed=0) < error_of("kNN", knot, y, k=3, seed=0)
+    True
+    """
+    rest = y < 0
+    answers = _ANSWERS[method](problem, y, k, seed)
+    return 100.0 * float(np.mean(answers[rest] != problem.truth[rest]))
+
+
+def baseline(method: str, *, k: int, seed: int = 0) -> Baseline:
+    """Return a supervised method by the name it has here, and the grid that is searched."""
+    if method != GUIDED_SVM:
+        return supervised(_NAMES[method], n_neighbors=k, random_state=seed)
+    # In the order of libsvm's own script, which begins with the smallest C and the largest γ.
+    grid: dict[str, list[Any]] = {
+        "C": [2.0**power for power in range(-5, 16, 2)],
+        "gamma": [2.0**power for power in range(3, -16, -2)],
+    }
+    return Baseline(SVC(kernel="rbf", gamma="auto"), grid)
+
+
+def _supervised(method: str) -> Answer:
+    def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
+        labeled = np.flatnonzero(y >= 0)
+        X, codes = problem.X[labeled], y[labeled]
+        found = baseline(method, k=k, seed=seed)
+        estimator = found.estimator
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # networks that stop early are part of a grid
+            if found.grid:
+                estimator = tuned(
+                    estimator, found.grid, X, codes, transductive=False, random_state=seed
+                ).estimator
+            estimator.fit(X, codes)
+        out = y.copy()
+        rest = np.flatnonzero(y < 0)
+        out[rest] = estimator.predict(problem.X[rest])
+        return out
+
+    return answer
+
+
+def _geodesic(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
+    """Answer as a tuned `GeodesicKNNClassifier` does, each graph's paths found once.
+
+    Paths from all labelled rows serve the folds as well: a hidden label is one that may not vote.
+    """
+    labeled = np.flatnonzero(y >= 0)
+    codes, everyone = y[labeled], np.ones(len(labeled), dtype=bool)
+    try:
+        folds = list(SemiSupervisedSplit(random_state=seed).split(codes, codes))
+    except TooFewLabelsError:
+        folds = []
+    nearest = NearestNeighbors(n_neighbors=len(labeled), algorithm="brute").fit(problem.X[labeled])
+
+    def voted(order: Ints, rows: Any, may: NDArray[np.bool_]) -> Ints:
+        """Return the majority's class; of the nearest where no path leads to a label."""
+        found, reached = _voters(order, may, k)
+        shares = class_shares(reached.astype(np.float64), codes[found], int(codes.max()) + 1)
+        answers = winners(shares)
+        lost = np.flatnonzero(~reached.any(axis=1))
+        if lost.size:
+            order = nearest.kneighbors(problem.X[rows][lost], return_distance=False)
+            answers[lost] = codes[_voters(order, may, 1)[0][:, 0]]
+        return answers
+
+    best, answers = np.inf, y
+    links = [g for g in GEODESIC_LINKS if g < len(y)] if folds else GEODESIC_LINKS[:1]
+    for n_links in links:
+        order = nearest_by_path(problem.linked(n_links), labeled, len(labeled)).indices
+        scores = []
+        for train, test in folds:
+            rows, may = labeled[test], np.isin(np.arange(len(labeled)), train)
+            scores.append(np.mean(voted(order[rows], rows, may) == codes[test]))
+        error = 1 - float(np.mean(scores)) if scores else 0.0
+        if error < best - 1e-12:
+            best, answers = error, voted(order, slice(None), everyone)
+    return np.where(y >= 0, y, answers)
+
+
+def _voters(order: Ints, may: NDArray[np.bool_], k: int) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return the first k that may vote of every row, and which of them are reached."""
+    allowed = may[order] & (order >= 0)
+    first = np.argsort(~allowed, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(order, first, axis=1), np.take_along_axis(allowed, first, axis=1)
+
+
+def _manifold(make: Callable[[Problem, int], ManifoldKNNClassifier]) -> Answer:
+    def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+        return np.asarray(problem.fitted(make(problem, k), y).transduction_, dtype=np.intp)
+
+    return answer
+
+
+def _spreading(n_neighbors: int = 7, **settings: Any) -> Answer:
+    def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # rows without any weight, and the steps it is given
+            graph = problem.spreading_graph(n_neighbors)
+            model = LabelSpreading(kernel=lambda *_: graph, **settings)
+            return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
+
+    return answer
+
+
+def _poisson(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+    from graphlearning import ssl, weightmatrix
+
+    near = problem.linked(10)
+    indices = np.hstack([np.arange(len(y))[:, None], near.indices])
+    distances = np.hstack([np.zeros((len(y), 1)), near.distances])
+    labeled = np.flatnonzero(y >= 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph = weightmatrix.knn(problem.X, 10, knn_data=(indices, distances))
+        # Its default solver, conjugate gradients, fails on graphs of several parts.
+        model = ssl.poisson(graph, solver="gradient_descent")
+        return np.asarray(model.fit_predict(labeled, y[labeled]), dtype=np.intp)
+
+
+_ANSWERS: dict[str, Answer] = {
+    **{name: _supervised(name) for name in (*_NAMES, GUIDED_SVM)},
+    "gkNN": _geodesic,
+    PUBLISHED: _manifold(lambda p, k: as_published(n_neighbors=k, sigma=tuned_sigma(p))),
+    DEFAULT: _manifold(lambda p, k: ManifoldKNNClassifier()),  # noqa: ARG005
+    NEIGHBORS: _manifold(lambda p, k: ManifoldKNNClassifier(k, vote="neighbors")),  # noqa: ARG005
+    **{name: _spreading(**settings) for name, settings in SPREADING.items()},
+    "Poisson": _poisson,
+}

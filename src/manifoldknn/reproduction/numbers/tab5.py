@@ -1,0 +1,65 @@
+"""Table 5: the six real data sets, as stated and as found."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manifoldknn.datasets import PAPER_SETS, load_paper
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+
+_COLUMNS = (
+    "set", "n_stated", "n_found", "repeats_removed", "d_stated", "d_found", "classes_stated",
+    "classes_found", "smallest_class", "largest_class",
+)  # fmt: skip
+_STATED = ("n", "d", "classes")
+
+
+def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
+    return [Cell("tab5", (name,), seconds=0.5) for name in PAPER_SETS]
+
+
+def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
+    name = str(cell.key[0])
+    spec, data = PAPER_SETS[name], load_paper(name)
+    sizes = np.bincount(data.y)
+    values = (
+        name, spec.n_paper, len(data.X), data.n_removed, spec.n_features, data.X.shape[1],
+        spec.classes_paper, len(sizes), int(sizes.min()), int(sizes.max()),
+    )  # fmt: skip
+    return [dict(zip(_COLUMNS, values))]
+
+
+def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+    lines: Lines = []
+    for row in rows:
+        both = [f"{row[f'{what}_stated']} / {row[f'{what}_found']}" for what in _STATED]
+        sizes = f"{row['smallest_class']} to {row['largest_class']}"
+        found = "none" if _agree(row) else "classes"
+        lines.append([row["set"], *both, found, row["repeats_removed"], sizes])
+    header = ["data set", "samples, published / ours", "features", "classes", "difference",
+              "repeated rows removed", "samples per class"]  # fmt: skip
+    return [Table("Data sets, published / ours", header, lines)]
+
+
+def _agree(row: Row) -> bool:
+    return all(row[f"{what}_stated"] == row[f"{what}_found"] for what in _STATED)
+
+
+EXPERIMENT = Experiment(
+    name="tab5",
+    title="The six real data sets",
+    columns=_COLUMNS,
+    cells=_cells,
+    measure=_measure,
+    tables=_tables,
+    datasets=tuple(PAPER_SETS),
+    differences=[
+        "The paper's 2086 samples of segmentation and 1348 of banknote are what is left of 2310 "
+        "and 1372 once repeated rows are removed, so that is done here too.",
+        "The paper states 6 classes for segmentation; its 2086 different rows hold 7, and without "
+        "any one of them fewer than 1800 rows would be left.",
+    ],
+    notes=[
+        "Columns are scaled to [0, 1]; the paper does not say whether it scaled.",
+    ],
+)

@@ -1,0 +1,303 @@
+"""Who is near whom: what every neighbour search offers, and the exact one.
+
+Everything the method knows about geometry comes from here: the neighbours of
+every sample (graph, strengthened tree, sigma) and the neighbours of a new
+sample (reconstruction). The exact search takes candidates from scikit-learn, from a
+kd-tree where that is quicker, and from faiss where rows are wide; Euclidean
+distances are then measured again from differences.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn import config_context
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import NearestNeighbors
+
+from manifoldknn.base.distances import EUCLIDEAN, euclidean_lists, squared_norms
+from manifoldknn.base.progress import countdown
+from manifoldknn.base.threads import in_threads, thread_count
+from manifoldknn.search.faiss_threads import has_faiss
+from manifoldknn.search.flat import FlatSearch
+from manifoldknn.search.products import SPARE, candidates_by_products, least_distance
+from manifoldknn.search.treesearch import TreeSearch
+
+_MANHATTAN = frozenset({"manhattan", "l1", "cityblock"})
+_TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # others break the triangle inequality
+_SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
+METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
+_TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
+TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
+_FLAT_DIMENSIONS = 400  # from here on, products in single precision save more than they cost
+_MIDDLE_ROWS = 1000
+_TREE_ROWS = 512  # searched, measured and sorted in one thread
+_LIBRARY_TREE_ROWS = 1 << 14  # searched together otherwise: by the trees of scikit-learn,
+_BRUTE_ROWS = 1 << 13  # by comparing all pairs,
+_CALLED_ROWS = 1 << 6  # and by a function of the user
+_PARALLEL_ROWS = 5000  # below this, starting threads costs more than it saves
+_WORKING_MB = 32  # for blocks of distances in scikit-learn
+_BLOCK_VALUES = 1 << 22
+_SMALL_VALUES = 100_000  # samples among which products find few rows' neighbours before trees do
+_FEW_ROWS = 32  # up to here, the library's preparations cost more than the search itself
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Neighbours of some rows, nearest first, equal distances by index."""
+
+    indices: NDArray[np.intp]  # row numbers of the fitted samples, (n_rows, n_neighbors)
+    distances: NDArray[np.float64]  # ascending in each row
+
+
+def check_metric(metric: Any, *, is_sparse: bool) -> None:
+    """Raise ValueError unless `metric` can be searched exactly on such data."""
+    if callable(metric):
+        if is_sparse:
+            raise ValueError(
+                "metric: a callable cannot be used with sparse X; name a metric such as "
+                "'euclidean' or 'cosine', or pass a dense X."
+            )
+        return
+    if not isinstance(metric, str) or metric not in METRICS:
+        raise ValueError(
+            f"metric={metric!r} is not one of the metrics offered: {', '.join(sorted(METRICS))}, "
+            "or a callable of two rows."
+        )
+    if is_sparse and metric not in _SPARSE_METRICS:
+        raise ValueError(
+            f"metric={metric!r} is not available for sparse X; use 'euclidean', 'cosine' or "
+            "'manhattan', or pass a dense X."
+        )
+
+
+class NeighborIndex(ABC):
+    """Neighbour search over a fixed set of samples."""
+
+    X: Any  # the samples, ndarray or CSR matrix
+    metric: Any  # distance between two rows
+    is_exact: bool = False  # whether every sample counts
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples searched."""
+        return int(self.X.shape[0])
+
+    @property
+    def template(self) -> Any:
+        """Samples of the dtype and form that new rows must have, in no particular number."""
+        return self.X
+
+    def rows(self, chosen: NDArray[np.intp]) -> Any:
+        """Return some of the samples."""
+        return self.X[chosen]
+
+    def release(self) -> None:  # noqa: B027 (most searches have nothing to give back)
+        """Give back what only a search needs; the next search makes it again."""
+
+    @abstractmethod
+    def among_samples(self, n_neighbors: int) -> Neighbors:
+        """Return the nearest *other* samples of every sample."""
+
+    @abstractmethod
+    def query(self, Q: Any, n_neighbors: int) -> Neighbors:
+        """Return the nearest samples of new rows."""
+
+
+def sorted_neighbors(
+    indices: NDArray[Any], distances: NDArray[Any], n_neighbors: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the nearest of each row's candidates, by distance and then index; inf comes last."""
+    order = np.argsort(distances, axis=1)
+    nearest = np.take_along_axis(distances, order, axis=1)
+    tied = np.flatnonzero((nearest[:, 1:] == nearest[:, :-1]).any(axis=1))
+    order[tied] = np.lexsort((indices[tied], distances[tied]), axis=1)
+    order = order[:, :n_neighbors]
+    return np.take_along_axis(indices, order, axis=1), nearest[:, :n_neighbors]
+
+
+class ExactIndex(NeighborIndex):
+    """Exact neighbour search over a fixed set of samples, which are kept by reference.
+
+    Cost of all neighbours: O(n log n) in few dimensions (kd-tree), O(n² d) otherwise, in chunks of
+    bounded memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.search.neighbors import ExactIndex
+    >>> index = ExactIndex(np.array([[0.0], [1.0], [3.0]]))
+    >>> index.among_samples(1).indices.ravel()
+    array([1, 0, 1])
+    """
+
+    is_exact = True
+
+    def __init__(self, X: Any, *, metric: Any = "euclidean", n_jobs: int | None = None) -> None:
+        self.X = X
+        self.metric = metric
+        self.n_jobs = n_jobs
+        self._euclidean = metric in EUCLIDEAN if isinstance(metric, str) else False
+        self._center: NDArray[Any] | None = None
+        searched = X
+        tree = isinstance(metric, str) and metric in _TREE_METRICS and not sparse.issparse(X)
+        algorithm = "kd_tree" if tree and X.shape[1] <= _TREE_DIMENSIONS else "brute"
+        small = X.shape[0] * X.shape[1] <= _SMALL_VALUES
+        if self._euclidean and (algorithm == "brute" or small) and not sparse.issparse(X):
+            # Far from the origin the expanded square cancels; near it, it does not. The middle of
+            # some rows: a single wild value does not move it, as it does the mean.
+            some = X[:: max(1, X.shape[0] // _MIDDLE_ROWS)]
+            self._center = np.median(some, axis=0).astype(X.dtype)
+            searched = X - self._center
+        # Trees run in one thread unless told otherwise; brute force takes all cores by itself.
+        jobs = -1 if n_jobs is None and X.shape[0] > _PARALLEL_ROWS else n_jobs
+        self._search: Any = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
+        self._search.fit(searched)
+        self._by_products = algorithm == "brute" and self._center is not None
+        self._centered = None if self._center is None else (searched, squared_norms(searched))
+        many = self._by_products and X.shape[0] > _PARALLEL_ROWS
+        wide = X.shape[1] >= _FLAT_DIMENSIONS and has_faiss()
+        self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and wide else None
+        self._tree: TreeSearch | None = None
+        if many and X.shape[1] <= TREE_TRIED_DIMENSIONS:
+            self._tree = self._quicker_tree()
+
+    def _quicker_tree(self) -> TreeSearch | None:
+        """Return a kd-tree if it is quicker than comparing all pairs."""
+
+        def all_pairs(rows: NDArray[Any], count: int) -> Any:
+            return self._search.kneighbors(rows - self._center, n_neighbors=count)
+
+        tree = TreeSearch(self.X)
+        return tree if tree.is_quicker(self.X, all_pairs, thread_count(self.n_jobs)) else None
+
+    def among_samples(self, n_neighbors: int) -> Neighbors:
+        """Return the nearest *other* samples of every sample; its duplicates may be among them."""
+        return self._nearest(self.X, n_neighbors, np.arange(self.n_samples))
+
+    def query(self, Q: Any, n_neighbors: int) -> Neighbors:
+        """Return the nearest samples of new rows."""
+        if self._centered is not None and Q.shape[0] <= _FEW_ROWS:
+            assert self._center is not None
+            found = candidates_by_products(Q - self._center, *self._centered, n_neighbors)
+            return nearest_euclidean(Q, self.X, found, n_neighbors)
+        return self._nearest(Q, n_neighbors, None)
+
+    def _nearest(self, Q: Any, n_neighbors: int, itself: NDArray[np.intp] | None) -> Neighbors:
+        """Return the nearest samples of rows, other than the row itself if that is a sample."""
+
+        def nearest(part: slice) -> tuple[slice, Neighbors]:
+            own = None if itself is None else itself[part]
+            return part, self._nearest_of(Q[part], n_neighbors, own)
+
+        height = self._rows_at_once()
+        parts = [slice(start, start + height) for start in range(0, Q.shape[0], height)]
+        indices = np.empty((Q.shape[0], n_neighbors), dtype=np.intp)
+        distances = np.empty((Q.shape[0], n_neighbors))
+        # Our tree is asked by our threads; the other searches have threads of their own.
+        blocks = in_threads(nearest, parts, 1 if self._tree is None else self.n_jobs)
+        for part, found in countdown(blocks, len(parts), "blocks of rows"):
+            indices[part], distances[part] = found.indices, found.distances
+        return Neighbors(indices, distances)
+
+    def _rows_at_once(self) -> int:
+        """Return how many rows are searched between two looks at the clock."""
+        if self._tree is not None:
+            return _TREE_ROWS
+        if self._search.algorithm == "kd_tree":
+            return _LIBRARY_TREE_ROWS
+        return _CALLED_ROWS if callable(self.metric) else _BRUTE_ROWS
+
+    def _nearest_of(self, Q: Any, n_neighbors: int, itself: NDArray[np.intp] | None) -> Neighbors:
+        needed = n_neighbors + (itself is not None)
+        count = min(needed + SPARE, self.n_samples)
+        indices, distances, beyond = self._measured(Q, count, needed)
+        if itself is not None:
+            distances[indices == itself[:, None]] = np.inf
+        found = Neighbors(*sorted_neighbors(indices, distances, n_neighbors))
+        if indices.shape[1] == self.n_samples:
+            return found
+        # Where the last that counts is as far as those may be that are no candidates, one of them
+        # may be as far and have a smaller number: for those rows, all samples are looked at.
+        tied = np.flatnonzero(found.distances[:, -1] >= beyond)
+        step = max(1, _BLOCK_VALUES // self.n_samples)
+        for start in range(0, len(tied), step):
+            rows = tied[start : start + step]
+            near, away = self._everyone(Q[rows], needed)
+            if itself is not None:
+                away[near == itself[rows, None]] = np.inf
+            found.indices[rows], found.distances[rows] = sorted_neighbors(near, away, n_neighbors)
+        return found
+
+    def _everyone(self, Q: Any, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return all samples that may be among the nearest, and their distances."""
+        if self._centered is not None:
+            near = candidates_by_products(Q - self._center, *self._centered, count)
+            away = euclidean_lists(Q, self.X, near)
+            away[:, 1:][near[:, 1:] == near[:, :-1]] = np.inf  # the last is repeated
+            return near, away
+        near = np.tile(np.arange(self.n_samples), (Q.shape[0], 1))
+        if self._euclidean:
+            return near, euclidean_lists(Q, self.X, near)
+        away = np.asarray(pairwise_distances(Q, self.X, metric=self.metric), dtype=np.float64)
+        return near, away
+
+    def _measured(
+        self, Q: Any, count: int, needed: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+        """Candidates, their distances (measured pair by pair if Euclidean), and a bound.
+
+        Others that are no nearer than the bound cannot be among the `needed` nearest, unless the
+        last of these is as far as the bound.
+        """
+        if self._tree is not None:
+            indices, beyond = self._tree.candidates(Q, count)
+            return indices, euclidean_lists(Q, self.X, indices), beyond
+        moved = Q if self._center is None else Q - self._center
+        if self._flat is None or Q.shape[0] <= _FEW_ROWS:
+            return self._searched(Q, moved, count)
+        indices, squares = self._flat.candidates(moved, count)
+        distances = euclidean_lists(Q, self.X, indices, n_jobs=self.n_jobs)
+        beyond = distances.max(axis=1)
+        farthest = np.partition(distances, needed - 1, axis=1)[:, needed - 1]
+        doubtful = np.flatnonzero(~self._flat.certain(moved, farthest, squares))
+        if doubtful.size:
+            again = self._searched(Q[doubtful], moved[doubtful], count)
+            indices[doubtful], distances[doubtful], beyond[doubtful] = again
+        return indices, distances, beyond
+
+    def _searched(
+        self, Q: Any, moved: Any, count: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+        with config_context(working_memory=_WORKING_MB):
+            distances, indices = self._search.kneighbors(moved, n_neighbors=count)
+        distances = np.asarray(distances, dtype=np.float64)
+        indices = np.asarray(indices, dtype=np.intp)
+        if not self._euclidean:
+            return indices, distances, distances.max(axis=1)
+        measured = euclidean_lists(Q, self.X, indices, n_jobs=self.n_jobs)
+        beyond = measured.max(axis=1)
+        if self._by_products:
+            norms, rounding = np.sqrt(squared_norms(moved)), float(np.finfo(self.X.dtype).eps)
+            known = least_distance(distances.max(axis=1), norms, Q.shape[1], rounding)
+            beyond = np.minimum(beyond, known)
+        return indices, measured, beyond
+
+
+def nearest_euclidean(
+    Q: NDArray[Any], X: NDArray[Any], candidates: NDArray[np.intp], n_neighbors: int
+) -> Neighbors:
+    """Return the nearest of each row's candidates by distances measured pair by pair.
+
+    Of the candidates of a row, the last may be repeated.
+    """
+    distances = euclidean_lists(Q, X, candidates)
+    repeated = candidates[:, 1:] == candidates[:, :-1]
+    if repeated.any():
+        distances[:, 1:][repeated] = np.inf
+    return Neighbors(*sorted_neighbors(candidates, distances, n_neighbors))

@@ -1,0 +1,1 @@
+"""Files → typed columns → features; answers → files."""

@@ -1,0 +1,101 @@
+"""Cells of a text file as numbers, booleans or dates, if all of a column are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MISSING", "booleans", "dates", "is_missing", "numbers"]
+
+MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "missing", "?", "-"})
+_TRUE = frozenset({"true", "t", "yes", "y"})
+_FALSE = frozenset({"false", "f", "no", "n"})
+_DAY = 86400.0
+_NAN = float("nan")
+
+
+def is_missing(cell: str) -> bool:
+    """Tell whether a cell says that there is no value: empty, NA, NaN, null, none, ? or -."""
+    return cell.strip().lower() in MISSING
+
+
+def numbers(cells: list[str]) -> NDArray[np.float64] | None:
+    """Return cells as numbers, NaN where missing; None if some are no numbers.
+
+    Parameters
+    ----------
+    cells : list of str
+        Cells of one column.
+
+    Returns
+    -------
+    ndarray of float64 or None
+        Infinite values are left for the caller to judge.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables.cells import numbers
+    >>> numbers(["1", " 2.5e3", "NA", ""])
+    array([1.0e+00, 2.5e+03,     nan,     nan])
+    >>> numbers(["1", "x"]) is None
+    True
+    """
+    try:
+        found = list(map(float, cells))
+    except ValueError:
+        found = []
+        for cell in cells:
+            try:
+                found.append(_NAN if is_missing(cell) else float(cell))
+            except ValueError:
+                return None
+    if "_" in "".join(cells):  # Python takes 1_000 for a number; other programs do not
+        return None
+    return np.array(found, dtype=np.float64)
+
+
+def booleans(cells: list[str]) -> NDArray[np.float64] | None:
+    """Return cells such as true and false, yes and no as 1 and 0; None if some are neither.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables.cells import booleans
+    >>> booleans(["True", "no", "?"])
+    array([ 1.,  0., nan])
+    """
+    found = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        word = cell.strip().lower()
+        if word in _TRUE or word in _FALSE:
+            found[i] = word in _TRUE
+        elif word in MISSING:
+            found[i] = _NAN
+        else:
+            return None
+    return found
+
+
+def dates(cells: list[str]) -> NDArray[np.float64] | None:
+    """Return ISO dates and times as days since 1970, in UTC; None if some are none.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables.cells import dates
+    >>> dates(["1970-01-02", "1970-01-02T12:00:00", "", "1970-01-02 01:00+01:00"])
+    array([1. , 1.5, nan, 1. ])
+    """
+    found = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        if is_missing(cell):
+            found[i] = _NAN
+            continue
+        try:
+            moment = datetime.fromisoformat(cell.strip())
+        except ValueError:
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        found[i] = moment.timestamp() / _DAY
+    return found

@@ -1,0 +1,291 @@
+"""Columns of a table as numbers between 0 and 1, by a step that can be written down.
+
+- Numbers and dates are shifted and scaled to [0, 1] by the smallest and largest
+  value; columns that were one matrix share both, so that its geometry stays.
+- Booleans are 0 and 0.25, and so are numbers of which all are 0 or 1, if scaled.
+- Categories, up to 30 of them, become one column each, 0 or 0.25/√2: two different
+  categories are then 0.25 apart, a quarter of the range of a number.
+- A missing value becomes the median, and a column of its own (0 or 0.25) says that
+  it was.
+
+Why a quarter: neighbours differ by a small part of the range in each number. A whole
+range between two categories would be a wall that no walk crosses, and the graph would
+fall into as many islands as there are combinations of categories.
+
+All that was learned is a few numbers and words per column: JSON holds it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.tables import cells
+from manifoldknn.tables.profile import Profile, profile_columns
+from manifoldknn.tables.table import Column, Table, TableError
+
+_STEP = 0.25
+_ONE_HOT = _STEP * float(np.sqrt(0.5))
+
+
+@dataclass
+class Plan:
+    """How one column becomes features."""
+
+    name: str
+    kind: str  # "number", "boolean", "date" or "category"
+    low: float = 0.0  # becomes 0
+    high: float = 1.0  # becomes 1
+    fill: float = 0.0  # what a missing value becomes, after scaling
+    flag: bool = False  # whether a feature says that the value was missing
+    categories: list[str] = field(default_factory=list)  # sorted
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        if self.kind == "category":
+            names = [f"{self.name}={category}" for category in self.categories]
+        else:
+            names = [self.name]
+        return [*names, f"{self.name} is missing"] if self.flag else names
+
+
+@dataclass
+class FeatureStep:
+    """How a table becomes a matrix."""
+
+    plans: list[Plan]  # one per column used
+    scale: bool  # whether numbers and dates are scaled to [0, 1]
+    left_out: list[tuple[str, str]] = field(default_factory=list)  # columns not used, and why
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        return [name for plan in self.plans for name in plan.features]
+
+    @classmethod
+    def fit(
+        cls, table: Table, names: list[str], *, scale: bool = True, insist: bool = False
+    ) -> tuple[FeatureStep, NDArray[Any]]:
+        """Learn how some columns become features, and make them: float32 if scaled, else float64.
+
+        With `insist`, which means that the user named these columns, none may be left out.
+        TableError if a column has only missing or some infinite values, or nothing is left.
+        """
+        profiles = profile_columns(table, names)
+        plans, left_out = [], []
+        for profile in profiles:
+            reason = profile.unusable(insist)
+            if reason:
+                left_out.append((profile.name, reason))
+            else:
+                plans.append(_planned(profile))
+        if insist and left_out:
+            name, reason = left_out[0]
+            raise TableError(f"column {name!r} cannot be a feature ({reason}): leave it out")
+        if not plans:
+            what = "; ".join(f"{name}: {why}" for name, why in left_out[:3]) or "no other columns"
+            raise TableError(f"no column is left to tell rows apart ({what})")
+        joint = [plan for plan in plans if plan.name in set(table.together)]
+        if joint:
+            of_joint = [p for p in profiles if p.name in {plan.name for plan in joint}]
+            low, high = min(p.low for p in of_joint), max(p.high for p in of_joint)
+            for plan in joint:
+                plan.low, plan.high = low, high
+        step = cls(plans, scale, left_out)
+        X = step._matrix(table)
+        step._learn_fill(X)
+        return step, X
+
+    def transform(self, table: Table) -> tuple[NDArray[Any], list[str]]:
+        """Make the features of another table that has these columns, and notes for the user.
+
+        The notes tell of values never seen before, or missing.
+        """
+        wanted = [plan.name for plan in self.plans]
+        absent = [name for name in wanted if name not in table.names]
+        if absent:
+            near = difflib.get_close_matches(absent[0], table.names, 1, 0.6)
+            hint = f" (is it {near[0]!r}?)" if near else ""
+            raise TableError(
+                f"the model was fitted with {len(absent)} column(s) that are missing here: "
+                f"{', '.join(map(repr, absent[:5]))}{hint}; add or rename them"
+            )
+        notes = [note for plan in self.plans for note in _check_kind(plan, table.kind(plan.name))]
+        X = self._matrix(table)
+        for plan, block in self._blocks(X):
+            notes += _filled(block, plan)
+        return X, notes
+
+    def outside(self, X: NDArray[Any]) -> dict[str, int]:
+        """Count, by column of numbers or dates, the values outside the range of the fitted rows."""
+        counts = {}
+        for plan, block in self._blocks(X):
+            if plan.kind in ("number", "date"):
+                # Scaled, a column that was the same in all rows has its value at 0.
+                top = min(plan.high - plan.low, 1.0) and 1.0
+                low, high = (0.0, top) if self.scale else (plan.low, plan.high)
+                n_outside = int(((block[:, 0] < low) | (block[:, 0] > high)).sum())
+                if n_outside:
+                    counts[plan.name] = n_outside
+        return counts
+
+    def _blocks(self, X: NDArray[Any]) -> Iterator[tuple[Plan, NDArray[Any]]]:
+        """Yield every plan with a view of its features."""
+        at = 0
+        for plan in self.plans:
+            width = len(plan.features)
+            yield plan, X[:, at : at + width]
+            at += width
+
+    def _matrix(self, table: Table) -> NDArray[Any]:
+        """Make the features, NaN where a number is missing."""
+        X = np.zeros((table.n_rows, len(self.features)), np.float32 if self.scale else np.float64)
+        start = 0
+        for chunk in table.chunks([plan.name for plan in self.plans]):
+            stop = start + len(chunk[0])
+            for (plan, block), column in zip(self._blocks(X[start:stop]), chunk):
+                self._put(block, plan, column, start)
+            start = stop
+        return X
+
+    def _put(self, out: NDArray[Any], plan: Plan, column: Column, first_row: int) -> None:
+        if plan.kind == "category":
+            _put_categories(out, plan, column)
+            return
+        values = _parsed(plan, column, first_row)
+        if plan.flag:
+            out[:, 1] = _STEP * np.isnan(values)
+        if plan.kind == "boolean":
+            values = _STEP * values
+        elif self.scale:
+            span = plan.high - plan.low
+            values = (values - plan.low) / (span if span > 0 else 1.0)
+        out[:, 0] = values
+
+    def _learn_fill(self, X: NDArray[Any]) -> None:
+        for plan, block in self._blocks(X):
+            if plan.kind != "category":
+                column = block[:, 0]
+                gone = np.isnan(column)
+                plan.fill = float(np.median(column[~gone]))
+                column[gone] = plan.fill
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the step as data that JSON can hold."""
+        return {"scale": self.scale, "plans": [asdict(plan) for plan in self.plans]}
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> FeatureStep:
+        """Return the step that `to_plain` wrote down; ValueError if it is none."""
+        try:
+            plans = [Plan(**plan) for plan in plain["plans"]]
+            if not plans or not all(map(_is_sound, plans)) or type(plain["scale"]) is not bool:
+                raise ValueError
+            if len({plan.name for plan in plans}) < len(plans):
+                raise ValueError
+        except (TypeError, KeyError, ValueError, OverflowError):
+            raise ValueError("no description of features") from None
+        return cls(plans, plain["scale"])
+
+
+def _is_sound(plan: Plan) -> bool:
+    """Tell whether everything in a plan read from a file is of its type and makes sense."""
+    numbers = plan.low, plan.high, plan.fill
+    return (
+        type(plan.categories) is list
+        and all(isinstance(text, str) for text in (plan.name, *plan.categories))
+        and type(plan.flag) is bool
+        and all(type(x) in (int, float) and np.isfinite(float(x)) for x in numbers)
+        and len(set(plan.categories)) == len(plan.categories)
+        and plan.low <= plan.high
+        and plan.kind in ("number", "boolean", "date", "category")
+        and bool(plan.categories) == (plan.kind == "category")
+    )
+
+
+def _filled(block: NDArray[Any], plan: Plan) -> list[str]:
+    """Fill missing numbers in place; return what to tell."""
+    gone = np.isnan(block[:, 0])
+    block[gone, 0] = 0.0 if plan.kind == "category" else plan.fill
+    told = []
+    if gone.any() and (plan.kind == "category" or not plan.flag):
+        told = [f"{plan.name!r}: {gone.sum()} values are missing, and none was before"]
+    unknown = int(((block == 0).all(axis=1) & ~gone).sum()) if plan.kind == "category" else 0
+    if unknown:
+        known = ", ".join(map(repr, plan.categories[:5]))
+        known += " ..." if len(plan.categories) > 5 else ""
+        told.append(
+            f"{plan.name!r}: {unknown} of {len(block)} rows hold a new category (the model knows "
+            f"{known})"
+        )
+    return told
+
+
+def _check_kind(plan: Plan, found: str) -> list[str]:
+    """Compare what a typed column holds with what the model was fitted on.
+
+    Text is fine for now: each cell is read as what it must be. Numbers may name categories;
+    that is told.
+    """
+    if found in ("text", plan.kind):
+        return []
+    if plan.kind == "category" and found == "number":
+        known = ", ".join(map(repr, plan.categories[:5]))
+        return [f"{plan.name!r}: the model expects a category such as {known}, and found numbers"]
+    words = {"number": "numbers", "boolean": "booleans", "date": "dates", "category": "categories"}
+    seen = words.get(found, found.removeprefix("holds "))
+    raise TableError(
+        f"column {plan.name!r} must hold {words[plan.kind]}, as when the model was fitted, and "
+        f"holds {seen}: correct its type"
+    )
+
+
+def _planned(profile: Profile) -> Plan:
+    plan = Plan(profile.name, profile.kind, flag=profile.n_missing > 0)
+    if profile.kind == "category":
+        plan.categories = sorted(profile.categories)
+    elif profile.kind != "boolean":
+        plan.low, plan.high = profile.low, profile.high
+        if profile.kind == "number" and profile.is_flag and profile.high > profile.low:
+            plan.high = 1 / _STEP  # yes and no in other words
+    return plan
+
+
+def _put_categories(out: NDArray[Any], plan: Plan, column: Column) -> None:
+    place = {category: i for i, category in enumerate(plan.categories)}
+    for row, cell in enumerate(column):
+        text = cell.strip() if isinstance(cell, str) else f"{cell:.17g}"
+        at = place.get(text)
+        if at is not None:
+            out[row, at] = _ONE_HOT
+        elif cells.is_missing(text):
+            # Without a feature for it, which `fit` sees to, a mark that `transform` takes away.
+            out[row, -1 if plan.flag else 0] = _STEP if plan.flag else np.nan
+
+
+def _parsed(plan: Plan, column: Column, first_row: int) -> NDArray[np.float64]:
+    if not isinstance(column, list):
+        values = column
+    else:
+        parse = {"number": cells.numbers, "boolean": cells.booleans, "date": cells.dates}[plan.kind]
+        found = parse(column)
+        if found is None:
+            wrong = next(i for i, cell in enumerate(column) if parse([cell]) is None)
+            raise TableError(
+                f"column {plan.name!r} must hold {plan.kind}s and row {first_row + wrong + 1} "
+                f"holds {column[wrong][:40]!r}: correct it"
+            )
+        values = found
+    infinite = np.flatnonzero(np.isinf(values))
+    if infinite.size:
+        raise TableError(
+            f"column {plan.name!r} is infinite in row {first_row + infinite[0] + 1}: correct it, "
+            f"or leave the column out with --drop {plan.name}"
+        )
+    return values

@@ -1,0 +1,257 @@
+"""From a file with a few labels to a fitted classifier, as the command line does it."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import logging
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from manifoldknn.base.freed import return_freed_memory
+from manifoldknn.base.parameters import check_parameters
+from manifoldknn.base.progress import timed_stages
+from manifoldknn.classifier import ManifoldKNNClassifier, as_published
+from manifoldknn.cli.options import PARAMETERS, as_options
+from manifoldknn.exceptions import EverythingLabeledWarning, ManifoldKNNWarning, UnreachedError
+from manifoldknn.search.neighbors import check_metric
+from manifoldknn.tables import cells
+from manifoldknn.tables.features import FeatureStep
+from manifoldknn.tables.linkfile import read_links
+from manifoldknn.tables.table import Table, TableError, format_of, open_table, said_name
+
+__all__ = ["Session", "column_ids", "learn", "noted", "open_input", "stage"]
+
+logger = logging.getLogger("manifoldknn")
+
+_NOTHING_LEFT = {
+    "classify": "every row has a label, so nothing is left to find out.",
+    "suggest": "every row has a label, so there is no row to suggest.",
+}
+_HOW_UNLABELED = (
+    "Empty the cells of rows without a label, or name what stands there with --unlabeled"
+)
+
+
+@dataclass
+class Session:
+    """A table that was learned from."""
+
+    table: Table
+    ids: NDArray[Any]  # what the user calls the rows
+    labels: NDArray[Any]  # trimmed, "" where there is none
+    step: FeatureStep  # how columns became features
+    classifier: ManifoldKNNClassifier  # fitted
+    seconds: dict[str, float] = field(default_factory=dict)  # how long each stage took
+    notes: list[str] = field(default_factory=list)  # what the user should know
+
+
+@contextmanager
+def stage(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Tell that a stage begins, and note how long it takes."""
+    logger.info("%s ...", name)
+    start = time.perf_counter()
+    yield
+    seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
+    return_freed_memory()
+
+
+@contextmanager
+def noted(notes: list[str]) -> Iterator[None]:
+    """Add what is warned about inside the block to the notes, each thing once.
+
+    These are warnings of this package, and of walks that did not converge.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        for category in (ManifoldKNNWarning, ConvergenceWarning):
+            warnings.simplefilter("always", category)
+        warnings.simplefilter("ignore", EverythingLabeledWarning)  # `learn` has its own words
+        yield
+    told = [as_options(str(warning.message)) for warning in caught]
+    notes.extend(note for note in dict.fromkeys(told) if note not in notes)
+
+
+@contextmanager
+def _said_as_options(ids: NDArray[Any] | None = None) -> Iterator[None]:
+    """Let errors about parameters name the options that set them, and rows by their ids."""
+    try:
+        yield
+    except UnreachedError:  # not about a value
+        raise
+    except ValueError as error:
+        text = as_options(str(error))
+        if ids is not None:
+            pair = re.compile(r"\brows (\d+) and (\d+)")
+            text = pair.sub(lambda two: f"rows {ids[int(two[1])]} and {ids[int(two[2])]}", text)
+        raise TableError(text) from error
+
+
+def open_input(path: Path, form: str | None, delimiter: str | None) -> Table:
+    """Open the user's file, or say in one line why not."""
+    if delimiter is not None:
+        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise TableError(f"--delimiter {delimiter!r} must be one character, such as ';' or tab")
+    if not path.exists():
+        raise TableError(f"there is no file {path}: check the name")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder: name a file in it")
+    chosen = form or format_of(path.name)
+    if chosen is None:
+        raise TableError(
+            f"the format of {path.name} is not known by its name: add --format csv (or tsv, "
+            "parquet, arrow, npy, npz)"
+        )
+    return open_table(path, chosen, delimiter=delimiter)
+
+
+def learn(table: Table, options: argparse.Namespace) -> Session:
+    """Read labels and features, search neighbours and fit."""
+    seconds: dict[str, float] = {}
+    notes: list[str] = []
+    wanted = {name: getattr(options, name) for name in PARAMETERS}
+    make = as_published if options.as_published else ManifoldKNNClassifier
+    classifier = make(**{name: value for name, value in wanted.items() if value is not None})
+    with _said_as_options():
+        check_parameters(classifier.get_params(deep=False))
+        check_metric(classifier.metric, is_sparse=False)
+    used = _used_columns(table, options, notes)
+    with stage(seconds, "reading"):
+        special = [options.label] + ([] if options.id is None else [options.id])
+        texts = table.texts(special)
+        if table.n_rows < 3:
+            raise TableError(f"the file has only {table.n_rows} rows: bring at least 3")
+        labels = clean_labels(texts[options.label], options.label, options.unlabeled, notes)
+        ids = column_ids(texts, options.id, table.n_rows)
+        if isinstance(options.class_prior, dict):
+            classifier.class_prior = _named_prior(options.class_prior, set(labels.tolist()) - {""})
+        files = {"must_link": options.must_link, "cannot_link": options.cannot_link}
+        links = {kind: read_links(Path(file), ids, notes) for kind, file in files.items() if file}
+        if (labels != "").all() and options.command in _NOTHING_LEFT:
+            notes.append(f"{_NOTHING_LEFT[options.command]} {_HOW_UNLABELED}")
+        del texts
+    with stage(seconds, "features"):
+        step, X = FeatureStep.fit(table, used, scale=options.scale, insist=bool(options.features))
+        notes.extend(f"left out {name!r}: {why}" for name, why in step.left_out)
+    _check_features(X)
+    with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):
+        classifier.fit(X, labels, **links)
+    classifier._index.release()  # from here on nobody's neighbours are searched
+    return_freed_memory()
+    return Session(table, ids, labels, step, classifier, seconds, notes)
+
+
+def _named_prior(shares: dict[str, float], classes: set[str]) -> list[float]:
+    """Return shares in the order of classes, or say which class is without."""
+    for name in sorted(classes ^ set(shares)):
+        why = "has no share" if name in classes else "has no label"
+        raise TableError(f"--class-prior: {name!r} {why}; give a share to each labelled class")
+    return [shares[name] for name in sorted(classes)]
+
+
+def _check_features(X: NDArray[Any]) -> None:
+    if (X[0] == X).all():
+        raise TableError("all rows have the same features, so nothing tells them apart")
+    if not np.isfinite(X).all():
+        raise TableError("some features are too large to be measured: rescale them")
+
+
+def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -> list[str]:
+    """Return the columns to make features of; say which of those named do not exist."""
+    special = {"--label": [options.label], "--id": [] if options.id is None else [options.id]}
+    named = {"--features": options.features or [], "--drop": options.drop or []}
+    for option, names in (special | named).items():
+        for name in names:
+            if name not in table.names:
+                near = difflib.get_close_matches(name, table.names, 1, 0.5)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                some = ", ".join(table.names[:12]) + (" ..." if len(table.names) > 12 else "")
+                raise TableError(f"{option}: no column {name!r}; {hint}The columns are: {some}")
+    kept = list(dict.fromkeys(options.features or table.names))
+    without = {options.label, options.id, *(options.drop or [])}
+    if not options.features:
+        index = [name for name in table.index_names if name not in without]
+        notes.extend(f"left out {said_name(name)}: the index of a frame" for name in index)
+        without.update(index)
+    used = [name for name in kept if name not in without]
+    if not used:
+        raise TableError("no column is left for features: name some with --features")
+    return used
+
+
+def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[str]) -> NDArray[Any]:
+    """Return labels trimmed, "" where there is none, and note what was done.
+
+    The `marker` is further text that means "no label"; if "", only empty cells do. If it is None
+    and all labels are whole numbers, -1 means it too.
+
+    >>> notes = []
+    >>> clean_labels([" a", "b", "", "a"], "kind", None, notes).tolist(), notes
+    (['a', 'b', '', 'a'], ["1 label(s) in 'kind' had blanks around them, which were trimmed"])
+    """
+    trimmed = [text.strip() for text in texts]
+    changed = sum(a != b and bool(b) for a, b in zip(texts, trimmed))
+    if changed:
+        notes.append(f"{changed} label(s) in {name!r} had blanks around them, which were trimmed")
+    present = set(trimmed) - {""}
+    minus_one = ""
+    if marker is not None:
+        marker = marker.strip()
+        if marker and marker not in present and "" not in trimmed:
+            raise TableError(f"--unlabeled {marker!r} does not occur in column {name!r}: check it")
+    elif "-1" in present and all(_is_whole(text) for text in present):
+        marker = "-1"
+        minus_one = "; -1 was taken as no label: if it is a class, add --unlabeled ''"
+        notes.append(f"-1 in {name!r} counts as no label; use --unlabeled '' if it is a class")
+    notes.extend(
+        f"{text!r} in {name!r} counts as a class ({trimmed.count(text)} rows); if it means no "
+        f"label, add --unlabeled {text}"
+        for text in sorted(present - {marker})
+        if cells.is_missing(text)
+    )
+    labels = np.empty(len(trimmed), dtype=object)
+    labels[:] = ["" if text == marker else text for text in trimmed]
+    classes = set(labels.tolist()) - {""}
+    if not classes:
+        raise TableError(
+            f"column {name!r} has no labels: fill in a few, of at least two classes{minus_one}"
+        )
+    if len(classes) == 1:
+        raise TableError(
+            f"column {name!r} has one class only, {classes.pop()!r}: label rows of another class "
+            f"too{minus_one}"
+        )
+    return labels
+
+
+def _is_whole(text: str) -> bool:
+    return text.removeprefix("-").isdigit()
+
+
+def column_ids(texts: dict[str, list[str]], name: str | None, n_rows: int) -> NDArray[Any]:
+    """Return the ids of rows, all different; row numbers from 1 if no column has them."""
+    if name is None:
+        return np.arange(1, n_rows + 1)
+    ids = texts[name]
+    seen: dict[str, int] = {}
+    for row, text in enumerate(ids, 1):
+        before = seen.setdefault(text, row)
+        if before != row:
+            raise TableError(
+                f"column {name!r} is no id: {text[:60]!r} stands in rows {before} and {row}; "
+                "choose another column or correct it"
+            )
+    column = np.empty(len(ids), dtype=object)
+    column[:] = ids
+    return column

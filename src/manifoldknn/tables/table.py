@@ -1,0 +1,131 @@
+"""What the command line needs of a file with rows and columns, whatever its format."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+COLUMN_TYPES = ("text", "whole", "number", "decimal")  # of labels, to be given back in kind
+
+# Text as it stands in the file, or numbers with NaN where missing.
+Column = list[str] | NDArray[np.float64]
+
+FORMATS = {
+    ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet",
+    ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "npy",
+    ".npz": "npz",
+}  # fmt: skip
+
+
+class TableError(ValueError):
+    """A file cannot be used as a table; the message says what to do."""
+
+
+class Table(ABC):
+    """Rows and columns in a file."""
+
+    names: list[str]  # columns, all different
+    n_rows: int
+    together: list[str]  # columns that were one matrix, and so have one unit
+    index_names: Sequence[str] = ()  # columns that were the index of a frame
+
+    @property
+    def taken_names(self) -> set[str]:
+        """Names that no new column may have."""
+        return set(self.names)
+
+    @abstractmethod
+    def texts(self, names: list[str]) -> dict[str, list[str]]:
+        """Return whole columns as text, exactly as it is written, "" where missing."""
+
+    @abstractmethod
+    def kind(self, name: str) -> str:
+        """Return "text", "number", "boolean", "date", or why a column cannot be used."""
+
+    @abstractmethod
+    def chunks(self, names: list[str]) -> Iterator[list[Column]]:
+        """Yield some thousand rows at a time of some columns."""
+
+    def column_type(self, name: str) -> str:
+        """Return one of `COLUMN_TYPES`: text, unless the file gives the column a type."""
+        del name
+        return "text"
+
+    def typed(self, kind: str, texts: list[str]) -> NDArray[Any]:
+        """Return texts as a column of some type, if this file has types."""
+        del kind
+        column = np.empty(len(texts), dtype=object)
+        column[:] = texts
+        return column
+
+    def like(self, name: str, texts: list[str]) -> NDArray[Any]:
+        """Return texts as a column to add beside another, of its type."""
+        return self.typed(self.column_type(name), texts)
+
+    @abstractmethod
+    def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
+        """Write the table with columns added on the right, everything else unchanged."""
+
+
+def format_of(path: str) -> str | None:
+    """Return the format that a file's name tells, or None.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables.table import format_of
+    >>> format_of("measured.TSV"), format_of("notes.docx")
+    ('tsv', None)
+    """
+    return FORMATS.get(Path(path).suffix.lower())
+
+
+def open_table(path: Path, form: str, *, delimiter: str | None = None) -> Table:
+    """Open a file as a table; what separates the cells of a CSV file is found out by default."""
+    if form in ("csv", "tsv"):
+        from manifoldknn.tables.textfile import TextTable
+
+        return TextTable(path, "\t" if form == "tsv" and delimiter is None else delimiter)
+    if form in ("parquet", "arrow"):
+        from manifoldknn.tables.arrowfile import ArrowTable
+
+        return ArrowTable(path, form)
+    from manifoldknn.tables.numpyfile import NumpyTable
+
+    return NumpyTable(path, form)
+
+
+def check_names(names: list[str], path: Path, *, unnamed_first: bool = False) -> None:
+    """Raise TableError if a column, but perhaps the first, has no name or two have the same."""
+    seen: set[str] = set()
+    for place, name in enumerate(names, 1):
+        if not name.strip() and not (unnamed_first and place == 1 < len(names)):
+            raise TableError(f"column {place} of {path.name} has no name: name it in the header")
+        if name in seen:
+            raise TableError(
+                f"{path.name} has two columns named {name!r}: rename one of them in the header"
+            )
+        seen.add(name)
+
+
+def said_name(name: str) -> str:
+    """Return what to call a column in a message.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables.table import said_name
+    >>> said_name("height"), said_name("")
+    ("'height'", 'the first column, which has no name')
+    """
+    return repr(name) if name.strip() else "the first column, which has no name"
+
+
+def number_text(value: float) -> str:
+    """Return a number as text that means the same; NaN is "" and 3.0 is "3"."""
+    if value != value:
+        return ""
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)

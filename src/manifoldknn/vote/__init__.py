@@ -1,0 +1,5 @@
+"""From similarities to class shares (equations 5 and 6, and ours).
+
+`walked` holds what the walk says, by class (`densities`) or by label; `votes` turns it into shares,
+`sharpness` says how sharply, from `hidden` labels; `deciders` tells who decided.
+"""

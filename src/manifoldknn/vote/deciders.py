@@ -1,0 +1,107 @@
+"""Which labels decided a row, where classes vote.
+
+The density of a class is a sum over its labels (see `densities`), so label j of class c has the
+share K_ij / (s_j n_c) / Σ_c f_c(i) of all that was said of row i. K is symmetric: a few rows are
+answered by walking from them, many by walking from the labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.base.progress import countdown
+from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.vote.similarities import Similarities, combined
+from manifoldknn.vote.votes import heaviest
+from manifoldknn.vote.walked import log_columns
+from manifoldknn.walk.columns import chosen_way, prepared_graph
+from manifoldknn.walk.normalized import NormalizedGraph
+
+_BLOCK = 8  # walks at a time: about 1 kB per row
+_ENTRIES = 1 << 23  # of rows times labels that are held at a time
+
+
+def deciding_labels(
+    graph: ConstrainedGraph,
+    z: NDArray[np.float64],
+    indices: NDArray[np.intp],
+    labeled: NDArray[np.intp],
+    log_divisors: NDArray[np.float64],
+    log_largest: NDArray[np.float64],
+    alpha: float,
+    n_kept: int,
+    *,
+    tol: float,
+    max_iter: int,
+    n_jobs: int | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the labels with the largest shares in what is said of some rows.
+
+    The rows are convex combinations `z` of the rows `indices` of the graph. Of every label,
+    `log_divisors` is log (s_j n_c); of every row of the graph, `log_largest` is the logarithm of
+    what some label says of it, at least.
+
+    `n_kept` of each per row come back: shares of all labels together, largest first, zeros where no
+    label reaches the row; and positions in `labeled`. A walk per row or per label, whichever is
+    less; memory O(n_rows·n_kept) and a block.
+    """
+    there, place = np.unique(indices, return_inverse=True)
+    place = place.reshape(indices.shape)
+    by_label = len(labeled) < len(there)
+    normalized = NormalizedGraph(graph)
+    way = chosen_way(normalized, alpha, n_columns=min(len(labeled), len(there)))
+    ready = prepared_graph(normalized, np.union1d(labeled, there), alpha, way, n_jobs=n_jobs)
+    accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
+
+    def from_labels(block: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log K between the rows that are needed and some labels."""
+        least = -log_divisors[block], log_largest
+        return log_columns(ready, labeled[block], there, alpha, least=least, **accuracy)
+
+    def from_rows(rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log K between some rows and all labels."""
+        return log_columns(ready, rows, labeled, alpha, **accuracy).T
+
+    def blocks(numbers: NDArray[np.intp], size: int = _BLOCK) -> list[NDArray[np.intp]]:
+        return np.array_split(numbers, -(-len(numbers) // size))
+
+    kept = np.full((len(z), 0), -np.inf), np.zeros((len(z), 0), dtype=np.intp)
+    total = np.full(len(z), -np.inf)
+    if by_label:
+        parts = blocks(np.arange(len(labeled)))
+        results = map(from_labels, parts)
+        for block, logs in zip(parts, countdown(results, len(parts), "blocks of labels")):
+            known = Similarities.from_logarithms(logs - log_divisors[block])
+            found = combined(z, place, known).logarithms()
+            total = np.logaddexp(total, np.logaddexp.reduce(found, axis=1))
+            kept = _merged(kept, found, block, n_kept)
+    else:
+        pieces = []
+        size = max(_BLOCK, _ENTRIES // (len(labeled) * z.shape[1]))
+        for rows in blocks(np.arange(len(z)), size):
+            some, at = np.unique(indices[rows], return_inverse=True)
+            logs = np.vstack([from_rows(part) for part in blocks(some)]) - log_divisors
+            known = Similarities.from_logarithms(logs)
+            found = combined(z[rows], at.reshape(len(rows), -1), known).logarithms()
+            total[rows] = np.logaddexp.reduce(found, axis=1)
+            nothing = kept[0][rows], kept[1][rows]
+            pieces.append(_merged(nothing, found, np.arange(len(labeled)), n_kept))
+        kept = np.vstack([logs for logs, _ in pieces]), np.vstack([found for _, found in pieces])
+    shares = np.exp(kept[0] - np.where(np.isneginf(total), 0.0, total)[:, None])
+    return shares, kept[1]
+
+
+def _merged(
+    kept: tuple[NDArray[np.float64], NDArray[np.intp]],
+    logs: NDArray[np.float64],
+    numbers: NDArray[np.intp],
+    n_kept: int,
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the heaviest of those that were kept and a new block."""
+    logs = np.hstack([kept[0], logs])
+    labels = np.hstack([kept[1], np.broadcast_to(numbers, (len(logs), len(numbers)))])
+    _, order = heaviest(logs, n_kept)
+    return np.take_along_axis(logs, order, axis=1), np.take_along_axis(labels, order, axis=1)

@@ -1,0 +1,403 @@
+"""What labelled rows would be called if their labels were hidden, and what follows from it.
+
+A label works through its edges: 1 to its own class, 0 to every other. An honest estimate must
+therefore take the label *and these edges* away and walk again. Labels are hidden in five groups;
+neighbours and the pairs that carry an edge do not depend on labels and stay. A class with a
+single label keeps it, or nobody could name the class.
+
+The accuracy to expect weighs classes by the shares of rows that are answered with them: the numbers
+of labels say little about that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldknn.base.progress import countdown
+from manifoldknn.base.threads import in_threads, thread_count
+from manifoldknn.graph.constrained import GraphRecipe
+from manifoldknn.model.rowids import check_all_walked
+from manifoldknn.vote.densities import FIRST_REACH, class_densities
+from manifoldknn.vote.votes import NeighborVote, Vote, winners
+from manifoldknn.walk.columns import Way, chosen_way, log_label_weights, prepared_graph
+from manifoldknn.walk.normalized import NormalizedGraph
+
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
+
+__all__ = [
+    "HiddenLabels",
+    "fold_numbers",
+    "hidden_densities",
+    "hidden_groups",
+    "hidden_labels",
+    "hidden_weights",
+]
+
+FOLDS = 5
+_ENOUGH = 1000  # hidden labels
+_LOOSER, _LOOSEST = 10.0, 1e-2  # tolerance of hidden rows: times that of the fit, and at most,
+_ROUGHEST = 0.3  # also where β is small
+_BLOCK = 16
+_DRAWS = 4000
+_LEVEL = 0.95
+_COUNTS = 0.4  # of a hidden label, in the interval of the accuracy
+_BINS = 10
+
+
+@dataclass(frozen=True)
+class HiddenLabels:
+    """Answers for labelled rows while their own labels were hidden.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_hidden,)
+        Labelled rows that were hidden: those of classes with at least two labels, and of very
+        many labels a part.
+    given : ndarray of shape (n_hidden,)
+        Class numbers of their labels.
+    shares : ndarray of shape (n_hidden, n_classes)
+        What the others say of them; zeros where nobody reaches the row.
+    class_weights : ndarray of shape (n_classes,)
+        Shares of all rows that are answered with each class.
+    n_folds : int
+        How many groups of labels were hidden, one after the other.
+    """
+
+    rows: NDArray[np.intp]
+    given: NDArray[np.intp]
+    shares: NDArray[np.float64]
+    class_weights: NDArray[np.float64]
+    n_folds: int
+
+    @property
+    def found(self) -> NDArray[np.intp]:
+        """Class numbers that the others give; -1 where nobody reaches the row."""
+        reached = self.shares.any(axis=1)
+        return np.where(reached, winners(self.shares), -1)
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Whether a row got its own class back."""
+        return self.found == self.given
+
+    def per_class(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return how many labels of every class were hidden, and how many of them found again."""
+        n_classes = len(self.class_weights)
+        return (
+            np.bincount(self.given, minlength=n_classes),
+            np.bincount(self.given[self.right], minlength=n_classes),
+        )
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows that is expected to be right: of classes, weighted; NaN if unknown."""
+        hidden, found = self.per_class()
+        weights = np.where(hidden > 0, self.class_weights, 0.0)
+        if not weights.sum() > 0:
+            return float("nan")
+        return float((weights * found / np.maximum(hidden, 1)).sum() / weights.sum())
+
+    def interval(self) -> tuple[float, float]:
+        """Return what the true accuracy lies between, in about 95 of 100 cases.
+
+        Every class's accuracy has a beta distribution: what was found of it, and one label
+        more that is right as often as all are. Labels count 0.4 each: rows err in groups, and a
+        fifth of the labels is missing while others are judged. As Clopper and Pearson do for a
+        single share, one more label is wrong at the lower end and right at the upper one.
+        Shares of classes are taken as they are.
+        """
+        hidden, found = self.per_class()
+        if not hidden.any():
+            return 0.0, 1.0
+        weights = self.class_weights
+        mean = (found.sum() + 0.5) / (hidden.sum() + 1.0)
+        right, wrong = _COUNTS * found + mean, _COUNTS * (hidden - found) + 1.0 - mean
+        rng, shape = np.random.default_rng(0), (_DRAWS, len(hidden))
+        low = np.quantile(rng.beta(right, wrong + weights, shape) @ weights, 0.5 - _LEVEL / 2)
+        high = np.quantile(rng.beta(right + weights, wrong, shape) @ weights, 0.5 + _LEVEL / 2)
+        return float(low), float(high)
+
+    def reliability(self) -> list[tuple[float, float, int, int]]:
+        """Return how often answers of some confidence were right.
+
+        Returns
+        -------
+        list of tuple
+            Lower and upper end of a tenth of the confidence, rows answered with it, and how
+            many of them were right; tenths without rows are left out.
+        """
+        confidence = self.shares.max(axis=1, initial=0.0)
+        bins = np.minimum((confidence * _BINS).astype(np.intp), _BINS - 1)
+        rows = np.bincount(bins, minlength=_BINS)
+        right = np.bincount(bins[self.right], minlength=_BINS)
+        return [
+            (b / _BINS, (b + 1) / _BINS, int(rows[b]), int(right[b]))
+            for b in range(_BINS)
+            if rows[b]
+        ]
+
+
+def hidden_groups(
+    codes: NDArray[np.intp], *, n_folds: int = FOLDS, random_state: int = 0
+) -> list[NDArray[np.intp]]:
+    """Return the labelled rows in the groups in which they are hidden.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples,)
+        Class numbers, -1 where unlabelled.
+    n_folds : int, default=5
+        How many groups; fewer if there are fewer labels to hide.
+    random_state : int, default=0
+        Seed of the division.
+
+    Returns
+    -------
+    list of ndarray
+        Row numbers, ascending; no group holds all labels of a class. Empty if every class
+        has a single label. Of very many labels, only as many groups as hold a thousand:
+        more would tell the same.
+    """
+    labeled = np.flatnonzero(codes >= 0)
+    counts = np.bincount(codes[labeled], minlength=1)
+    rows = labeled[counts[codes[labeled]] > 1]
+    folds = fold_numbers(codes[rows], min(n_folds, max(1, len(rows))), random_state)
+    groups = [rows[folds == fold] for fold in range(int(folds.max(initial=-1)) + 1)]
+    return groups[: -(-_ENOUGH // len(groups[0]))] if groups else []
+
+
+def fold_numbers(codes: NDArray[np.intp], n_folds: int, random_state: int) -> NDArray[np.intp]:
+    """Divide labels into groups such that every group holds its share of every class.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_labeled,)
+        Class numbers.
+    n_folds : int
+        Number of groups; at least 2 if no class is to vanish.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (n_labeled,)
+        Number of the group of each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn.vote.hidden import fold_numbers
+    >>> folds = fold_numbers(np.array([0, 0, 0, 0, 1, 1]), 2, random_state=0)
+    >>> np.bincount(folds[:4]), np.bincount(folds[4:])
+    (array([2, 2]), array([1, 1]))
+    """
+    rng = np.random.default_rng(random_state)
+    # Shuffled within classes, classes one after the other, then dealt out like cards.
+    order = np.lexsort((rng.permutation(len(codes)), codes))
+    folds = np.empty(len(codes), dtype=np.intp)
+    folds[order] = np.arange(len(codes)) % n_folds
+    return folds
+
+
+def hidden_tolerance(tol: float, usual: float) -> float:
+    """Return the tolerance for densities of hidden rows, which only set the sharpness β.
+
+    They show as f^β. `usual`, what β usually is, is small where classes stand far apart.
+
+    >>> hidden_tolerance(1e-3, usual=2.0), hidden_tolerance(1e-3, usual=0.1)
+    (0.01, 0.1)
+    """
+    return max(tol, min(_LOOSER * tol, _LOOSEST) / max(min(1.0, usual), _LOOSEST / _ROUGHEST))
+
+
+def hidden_densities(
+    recipe: GraphRecipe,
+    codes: NDArray[np.intp],
+    groups: list[NDArray[np.intp]],
+    n_classes: int,
+    alpha: float,
+    way: Way,
+    *,
+    tol: float,
+    max_iter: int,
+    n_jobs: int | None = None,
+    reach: float = FIRST_REACH,
+) -> list[NDArray[np.float64]]:
+    """Return log f of rows while their labels are hidden, group by group.
+
+    Parameters
+    ----------
+    recipe : GraphRecipe
+        Of the graph.
+    codes : ndarray of shape (n_samples,)
+        Class numbers, -1 where unlabelled.
+    groups : list of ndarray
+        From `hidden_groups`.
+    n_classes : int
+        Number of classes.
+    alpha, way, tol, max_iter, reach
+        As in `class_densities`.
+    n_jobs : int, optional
+        Threads, each with a group of its own; all cores by default.
+
+    Returns
+    -------
+    list of ndarray of shape (n_hidden, n_classes)
+        For each group.
+    """
+
+    def solve(hidden: NDArray[np.intp], inner: int | None = 1) -> NDArray[np.float64]:
+        visible = codes.copy()
+        visible[hidden] = -1
+        labeled = np.flatnonzero(visible >= 0)
+        return class_densities(
+            recipe.without_links_of(hidden).constrained(visible), labeled, visible[labeled],
+            n_classes, alpha, way, tol=tol, max_iter=max_iter, reach=reach, rows=hidden,
+            n_jobs=inner,
+        ).log_values  # fmt: skip
+
+    def solutions() -> Iterator[NDArray[np.float64]]:
+        # A dense graph fills the memory by itself, and its factorisation the cores.
+        threads = 1 if way.name == "dense" else thread_count(n_jobs)
+        alone = len(groups) % threads  # these have all threads for themselves
+        yield from in_threads(solve, groups[: len(groups) - alone], threads)
+        for hidden in groups[len(groups) - alone :]:
+            yield solve(hidden, n_jobs)
+
+    return list(countdown(solutions(), len(groups), "groups of hidden labels"))
+
+
+def hidden_weights(
+    recipe: GraphRecipe,
+    codes: NDArray[np.intp],
+    hidden: NDArray[np.intp],
+    alpha: float,
+    *,
+    tol: float,
+    max_iter: int,
+) -> NDArray[np.float64]:
+    """Return log w̄ between rows whose labels are hidden and all labelled rows, -inf between them.
+
+    Parameters
+    ----------
+    recipe, codes, alpha, tol, max_iter
+        As in `hidden_densities`.
+    hidden : ndarray of int
+        The rows. As w̄_ij = w̄_ji, walkers start from them: a column per hidden label.
+
+    Returns
+    -------
+    ndarray of shape (n_hidden, n_labeled)
+        Columns in the order of labelled rows.
+    """
+    labeled = np.flatnonzero(codes >= 0)
+    visible = codes.copy()
+    visible[hidden] = -1
+    voters = np.flatnonzero(visible >= 0)
+    normalized = NormalizedGraph(recipe.without_links_of(hidden).constrained(visible))
+    way = chosen_way(normalized, alpha, n_columns=len(hidden))
+    ready = prepared_graph(normalized, np.union1d(hidden, voters), alpha, way)
+    out = np.full((len(hidden), len(labeled)), -np.inf)
+    at = np.searchsorted(labeled, voters)
+    for block in np.array_split(np.arange(len(hidden)), -(-len(hidden) // _BLOCK)):
+        found = log_label_weights(
+            ready, hidden[block], alpha, tol=tol, max_iter=max_iter, rows=voters, each=True
+        )
+        out[np.ix_(block, at)] = found.log_values.T
+    return out
+
+
+def answered_shares(codes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
+    """Return the share of rows that are answered with each class; abstentions do not count."""
+    counts = np.bincount(codes[codes >= 0], minlength=n_classes)
+    return np.asarray(counts / max(1, counts.sum()), dtype=np.float64)
+
+
+def judged(
+    groups: list[NDArray[np.intp]],
+    logs: list[NDArray[np.float64]],
+    codes: NDArray[np.intp],
+    vote: Vote,
+    class_weights: NDArray[np.float64],
+) -> HiddenLabels:
+    """Let a vote answer for hidden rows.
+
+    Parameters
+    ----------
+    groups : list of ndarray
+        Rows.
+    logs : list of ndarray
+        Their log f or log w̄.
+    codes : ndarray of shape (n_samples,)
+        Class numbers.
+    vote : ClassVote or NeighborVote
+        The vote of the fit.
+    class_weights : ndarray of shape (n_classes,)
+        Shares of all rows that are answered with each class.
+
+    Returns
+    -------
+    HiddenLabels
+        Rows ascending.
+    """
+    rows = np.concatenate([*groups, np.empty(0, dtype=np.intp)])
+    order = np.argsort(rows)
+    shares = np.concatenate([vote.shares(part) for part in logs] or [np.empty((0, 0))])
+    shares = shares.reshape(len(rows), len(class_weights))
+    rows = rows[order]
+    return HiddenLabels(rows, codes[rows], shares[order], class_weights, len(groups))
+
+
+def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
+    """Return what hidden labels were called, walking again if the fit hid none.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+
+    Returns
+    -------
+    HiddenLabels or None
+        None if every class has a single label.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manifoldknn import as_published
+    >>> from manifoldknn.vote.hidden import hidden_labels
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[10:50] = y[60:100] = y[110:] = -1
+    >>> hidden_labels(as_published().fit(X, y)).accuracy > 0.8
+    True
+    """
+    check_all_walked(classifier)
+    if classifier.hidden_labels_ is not None:
+        return classifier.hidden_labels_
+    codes, n_classes, alpha = classifier._labels.codes, len(classifier.classes_), classifier.alpha_
+    groups = hidden_groups(codes)
+    if not groups:
+        return None
+    recipe, tol, max_iter = classifier._recipe(), classifier.tol, classifier.max_iter
+    if isinstance(classifier._vote, NeighborVote):
+        logs = [
+            hidden_weights(recipe, codes, group, alpha, tol=tol, max_iter=max_iter)
+            for group in groups
+        ]
+    else:
+        way = classifier._walk.way
+        if way is None:
+            way = chosen_way(NormalizedGraph(classifier._graph), alpha, n_columns=n_classes + 1)
+        logs = hidden_densities(
+            recipe, codes, groups, n_classes, alpha, way,
+            tol=hidden_tolerance(tol, classifier.sharpness_ or 1.0), max_iter=max_iter,
+            n_jobs=classifier.n_jobs, reach=classifier._walk.reach,
+        )  # fmt: skip
+    answered = classifier._labels.numbers(classifier.transduction_)
+    return judged(groups, logs, codes, classifier._vote, answered_shares(answered, n_classes))

@@ -1,0 +1,99 @@
+"""How sharp a vote of class densities should be, learned from labels that were hidden.
+
+Densities say which class is likelier, and by far too much: walkers visit the same rows again and
+again. So they are raised to a power β (see `vote`). β maximises
+
+    Σ_i w_i log p_{y_i}(i) - ½ (log β - log(2/g))²
+
+over labels i that were hidden and have the class y_i. Weights w are such that classes count
+equally and sum to the number of labels. The second term is a log-normal prior around 2/g, g being
+the median gap between the two largest log f of unlabelled rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from manifoldknn.vote.votes import ClassVote
+
+_REACH = 8.0  # of log β around the centre of the prior: eight standard deviations
+_STEPS = 41
+_SEARCH: dict[str, Any] = {"method": "bounded", "options": {"xatol": 1e-5}}
+_SHOWS = 6.9  # -log of f^β that still shows in a share
+_ROOM = 1.25  # as β and gaps may change
+_ROUGHLY = 5.0  # beyond what is known to tol, as logarithm
+_LEAST_GAP, _LARGEST_GAP = 1e-6, 1e12
+
+
+def usual_sharpness(logs: NDArray[Any]) -> float:
+    """Return 2/g, the centre of the prior, from log f of unlabelled rows on any scale of the row.
+
+    Rows that fewer than two classes reach say nothing; 1 where no row says anything.
+
+    >>> usual_sharpness(np.array([[0.0, -4.0, -9.0], [-1.0, 0.0, -2.0], [-4.0, 0.0, -5.0]]))
+    0.5
+    """
+    if logs.shape[1] < 2:
+        return 1.0
+    top = np.partition(logs, -2, axis=1)[:, -2:].astype(np.float64)
+    told = top[np.isfinite(top).all(axis=1)]
+    if not len(told):
+        return 1.0
+    gap = float(np.median(told[:, 1] - told[:, 0]))
+    return 2.0 / min(max(gap, _LEAST_GAP), _LARGEST_GAP)
+
+
+def resolved_reach(logs: NDArray[Any], reach: float) -> float:
+    """Return how far below the largest densities have to be known for their gaps to be.
+
+    `logs` are log f of rows, the largest being 0, known down to -`reach`. Where the second class of
+    every other row is farther, β would be a guess. What lies a little beyond is known roughly, and
+    tells how far; what lies far beyond is noise, and everything is asked for.
+    """
+    if logs.shape[1] > 1 and len(logs):
+        second = np.partition(logs, -2, axis=1)[:, -2]
+        second = second[np.isfinite(second)]  # islands of one class stay what they are
+        far = -float(np.median(second)) if len(second) else 0.0
+        if far > reach:
+            return _ROOM * far if far < reach + _ROUGHLY else np.inf
+    return reach
+
+
+def shown_reach(sharpness: float, reach: float) -> float:
+    """Return how far below the largest a density shows in a share, if that is beyond `reach`."""
+    shows = _SHOWS / sharpness
+    return _ROOM * shows if reach < shows else reach
+
+
+def best_sharpness(
+    logs: NDArray[Any], given: NDArray[np.intp], prior: NDArray[np.float64], usual: float
+) -> float:
+    """Return the β that makes hidden labels likeliest; rows that nothing reaches say nothing.
+
+    There may be several hills: a grid finds them, and a line search the top of each.
+    """
+    reached = ~np.isneginf(logs).all(axis=1)
+    logs, given = logs[reached], given[reached]
+    if not len(given):
+        return usual
+    counts = np.bincount(given, minlength=len(prior))
+    weights = len(given) / np.count_nonzero(counts) / counts[given]
+    at = np.arange(len(given))
+
+    def loss(log_sharpness: float) -> float:
+        shares = ClassVote(prior, float(np.exp(log_sharpness))).shares(logs)
+        likely = float((weights * np.log(shares[at, given])).sum())
+        return 0.5 * (log_sharpness - np.log(usual)) ** 2 - likely
+
+    grid = np.log(usual) + np.linspace(-_REACH, _REACH, _STEPS)
+    height = np.array([np.inf, *(loss(point) for point in grid), np.inf])
+    step = grid[1] - grid[0]
+    tops = [
+        minimize_scalar(loss, bounds=(point - step, point + step), **_SEARCH)
+        for point in grid[(height[1:-1] <= height[:-2]) & (height[1:-1] < height[2:])]
+    ]
+    return float(np.exp(min(tops, key=lambda top: float(top.fun)).x))

@@ -1,0 +1,230 @@
+"""Rows that hang together, and what conjugate gradients gain from knowing them.
+
+Near α = 1 a walker travels far, and each iteration carries news over one edge only. So rows are put
+together with the neighbour they hang on most, these groups again, and so on. With P_m the map
+from the groups of level m to the rows below, each row weighing √d, the preconditioner
+
+    M⁻¹ = Σ_m P_m D_m⁻¹ P_mᵀ + P A_c⁻¹ Pᵀ
+
+adds what every level says of a residual; D_m is the diagonal of P_mᵀ A P_m, and the smallest level
+is solved exactly. √d is the vector that A nearly takes to 0, and all levels hold it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from manifoldknn.base.csr import narrowest
+
+_PASSES = 2  # of pairing make one level
+_SWEEPS = 3  # over rows that are not paired yet
+_COARSEST = 1000  # groups that are solved exactly,
+_TOO_MANY = 4  # and up to so many times more, since that takes a dense inverse
+_SLOWEST = 0.8  # share of groups that are left after a level, at most
+_MOST_LEVELS = 12
+
+Levels = tuple[NDArray[np.intp], ...]
+
+
+def aggregates(log_weights: Any) -> Levels:
+    """Return which rows belong together, level by level.
+
+    Parameters
+    ----------
+    log_weights : csr_array
+        Logarithms of the weights of a symmetric graph; larger ones hold rows together.
+
+    Returns
+    -------
+    tuple of ndarray
+        The group of every row, then the group of every group, and so on until about a
+        thousand are left; nothing where that many islands remain. Labels have no part in it.
+
+    Notes
+    -----
+    O(edges) per level, and levels shrink by a factor of about five.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from manifoldknn.walk.aggregates import paired
+    >>> chain = sparse.csr_array(np.diag([3.0, 1.0, 2.0], 1) + np.diag([3.0, 1.0, 2.0], -1))
+    >>> paired(chain)
+    array([0, 0, 1, 1])
+    """
+    weights = log_weights.copy()
+    # Only their order matters, but sums of them make the weights of the next level.
+    weights.data = np.exp(np.maximum(weights.data - weights.data.max(initial=-np.inf), -600.0))
+    levels: list[NDArray[np.intp]] = []
+    while weights.shape[0] > _COARSEST and len(levels) < _MOST_LEVELS:
+        group = np.arange(weights.shape[0])
+        for _ in range(_PASSES):
+            of_pairs = paired(weights)
+            group = of_pairs[group]
+            weights = _contracted(weights, of_pairs)
+        if weights.shape[0] > _SLOWEST * len(group):
+            break
+        levels.append(group)
+    n_left = int(levels[-1].max()) + 1 if levels else log_weights.shape[0]
+    return (
+        tuple(levels) if n_left <= _TOO_MANY * _COARSEST else ()
+    )  # many islands: no level holds them
+
+
+def paired(weights: Any) -> NDArray[np.intp]:
+    """Return a group for every row: pairs that each hang most on the other, and who joins them.
+
+    Parameters
+    ----------
+    weights : csr_array
+        Positive, symmetric.
+
+    Returns
+    -------
+    ndarray of int
+        Numbers from 0. A row without a partner joins the pair of its heaviest neighbour.
+    """
+    n = weights.shape[0]
+    everyone = np.arange(n)
+    row = np.repeat(everyone, np.diff(weights.indptr))
+    favourite = _favourites(row, weights.indices, weights.data, n)
+    mate = np.full(n, -1, dtype=np.intp)
+    ends, other, weight = row, weights.indices, weights.data
+    wish = favourite
+    for sweep in range(_SWEEPS):
+        if sweep:
+            free = (mate[ends] < 0) & (mate[other] < 0)
+            ends, other, weight = ends[free], other[free], weight[free]
+            wish = _favourites(ends, other, weight, n)
+        asking = np.flatnonzero((mate < 0) & (wish >= 0))
+        happy = asking[wish[wish[asking]] == asking]
+        mate[happy] = wish[happy]
+    head = np.where(mate >= 0, np.minimum(everyone, mate), everyone)
+    joins = (mate < 0) & (favourite >= 0)
+    joins[joins] = mate[favourite[joins]] >= 0  # else it stays alone for now
+    head[joins] = head[favourite[joins]]
+    numbers: NDArray[np.intp] = np.unique(head, return_inverse=True)[1].astype(np.intp)
+    return numbers
+
+
+def _favourites(
+    row: NDArray[np.intp], other: NDArray[Any], weight: NDArray[np.float64], n: int
+) -> NDArray[np.intp]:
+    """Return the neighbour at the heaviest edge of every row, the last of equal ones; or -1."""
+    wish = np.full(n, -1, dtype=np.intp)
+    if len(row):
+        starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+        best = np.maximum.reduceat(weight, starts)
+        top = weight == np.repeat(best, np.diff(np.append(starts, len(row))))
+        wish[row[top]] = other[top]
+    return wish
+
+
+def _contracted(weights: Any, group: NDArray[np.intp]) -> Any:
+    """Return the graph of groups, edges between two of them added up."""
+    member, m = _in_groups(np.ones(len(group)), group), int(group.max()) + 1
+    out = sparse.coo_array(member.T @ weights @ member)
+    between = out.row != out.col
+    return sparse.csr_array((out.data[between], (out.row[between], out.col[between])), shape=(m, m))
+
+
+class Preconditioner:
+    """About A⁻¹, in single precision, for A = I - αS with must-links.
+
+    Parameters
+    ----------
+    s : csr_array
+        S without must-links.
+    links : csr_array of shape (n_rows, n_classes)
+        D^-½Y of must-links: S lacks its product with its transpose, less the diagonal.
+    half_log_degrees : ndarray of shape (n_rows,)
+        log √d.
+    levels : tuple of ndarray
+        Groups of these rows, from `aggregates` or `restricted`.
+    alpha : float
+        Share of strength kept per step.
+
+    Notes
+    -----
+    Costs about a product with S per use, and two per level to make.
+    """
+
+    def __init__(
+        self,
+        s: Any,
+        links: Any,
+        half_log_degrees: NDArray[np.float64],
+        levels: Levels,
+        alpha: float,
+    ) -> None:
+        matrix = sparse.csr_array(sparse.diags_array(1.0 + alpha * _row_squares(links)) - alpha * s)
+        half = half_log_degrees
+        self._maps: list[tuple[Any, Any]] = []
+        self._diagonals: list[NDArray[np.float32]] = []
+        for group in levels:
+            diagonal = matrix.diagonal() - alpha * _row_squares(links)
+            self._diagonals.append((1.0 / diagonal).astype(np.float32)[:, None])
+            m = int(group.max()) + 1
+            top = np.full(m, -np.inf)
+            np.maximum.at(top, group, half)
+            root = np.exp(half - top[group])  # on a scale of its group's own: none vanishes
+            square = np.bincount(group, np.square(root), minlength=m)
+            root /= np.sqrt(square)[group]
+            spread = _in_groups(root, group)
+            gather = sparse.csr_array(spread.T)
+            matrix = sparse.csr_array(gather @ matrix @ spread)
+            links, half = sparse.csr_array(gather @ links), top + 0.5 * np.log(square)
+            self._maps.append((spread.astype(np.float32), gather.astype(np.float32)))
+        smallest = matrix.toarray() - alpha * (links @ links.T).toarray()
+        self._inverse = linalg.inv(smallest, overwrite_a=True).astype(np.float32)
+
+    def __call__(self, residual: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return M⁻¹ times a block of columns."""
+        seen = [residual]
+        for _, gather in self._maps:
+            seen.append(gather @ seen[-1])
+        out: NDArray[np.float32] = self._inverse @ seen.pop()
+        for (spread, _), diagonal in zip(reversed(self._maps), reversed(self._diagonals)):
+            out = spread @ out
+            out += diagonal * seen.pop()
+        return out
+
+
+def restricted(levels: Levels, rows: NDArray[np.intp]) -> Levels:
+    """Return the groups of some rows, numbered anew where others have nobody left.
+
+    Parameters
+    ----------
+    levels : tuple of ndarray
+        Of all rows.
+    rows : ndarray of int
+        Those that are left.
+
+    Returns
+    -------
+    tuple of ndarray
+        Of those rows.
+    """
+    out: list[NDArray[np.intp]] = []
+    for group in levels:
+        there, numbers = np.unique(group[rows], return_inverse=True)
+        out.append(numbers.astype(np.intp))
+        rows = there
+    return tuple(out)
+
+
+def _in_groups(values: NDArray[np.float64], group: NDArray[np.intp]) -> Any:
+    """Return the matrix that has a value for each row, in the column of its group."""
+    n, m = len(group), int(group.max()) + 1
+    narrow = narrowest(n)
+    places = group.astype(narrow), np.arange(n + 1, dtype=narrow)
+    return sparse.csr_array((values, *places), shape=(n, m))
+
+
+def _row_squares(matrix: Any) -> NDArray[np.float64]:
+    return np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel()

@@ -1,0 +1,318 @@
+"""The tired random walk: label columns of (I - αP)⁻¹ (equations 1 and 4).
+
+With P = D⁻¹W and A = I - αD^-½WD^-½, the walk's matrix is
+P_TRW = (I - αP)⁻¹ = D^-½ A⁻¹ D^½, and the weight between two samples is
+
+    w̄_ij = (P_TRW,ij + P_TRW,ji) / 2 = (A⁻¹)_ij · (√(d_i/d_j) + √(d_j/d_i)) / 2.
+
+Only labelled samples vote, so only their columns are computed: O(n·l) instead
+of an n×n inverse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from manifoldknn.exceptions import warn_caller
+from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.walk.aggregates import Levels, aggregates
+from manifoldknn.walk.fill import factorization_pays
+from manifoldknn.walk.levels import Columns, Solution
+from manifoldknn.walk.normalized import NormalizedGraph
+from manifoldknn.walk.reduction import ReducedGraph, reduced_graph, solve_columns
+from manifoldknn.walk.restriction import LONG_WALK
+
+PUBLISHED_ALPHA = 0.99
+_DEATHS_PER_LABEL, _LEAST_DEATHS, _MOST_DEATHS = 0.3, 3e-4, 0.5
+_MANY_ROWS = 5000  # fewer are iterated sooner than their groups are found
+
+
+def tired_random_walk(W: Any, alpha: float = 0.99) -> NDArray[np.float64]:
+    """Return P_TRW = (I - αP)⁻¹ in full, by a plain dense inverse.
+
+    This is equation 1 as it stands: the reference that everything faster is
+    compared with, and the thing to look at on small graphs.
+
+    Parameters
+    ----------
+    W : array-like or sparse matrix of shape (n, n)
+        Nonnegative symmetric weights. A node without edges stays where it is.
+    alpha : float, default=0.99
+        Share of strength kept per step, in (0, 1).
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Accumulated transition probabilities. O(n³) time, O(n²) memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn import tired_random_walk
+    >>> tired_random_walk(np.array([[0.0, 1.0], [1.0, 0.0]]), alpha=0.5).round(3)
+    array([[1.333, 0.667],
+           [0.667, 1.333]])
+    """
+    W, alpha = _checked(W, alpha)
+    dense = W.toarray() if sparse.issparse(W) else W
+    degrees = dense.sum(axis=1)
+    P = dense / np.where(degrees > 0, degrees, 1.0)[:, None]
+    inverse: NDArray[np.float64] = np.linalg.inv(np.eye(len(P)) - alpha * P)
+    return inverse
+
+
+def walk_weights(
+    W: Any,
+    labeled: ArrayLike,
+    alpha: float = 0.99,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+) -> NDArray[np.float64]:
+    """Return w̄_ij between every sample i and every labelled sample j.
+
+    Parameters
+    ----------
+    W : array-like or sparse matrix of shape (n, n)
+        Nonnegative symmetric weights. Sparse: conjugate gradients; dense:
+        Cholesky factorisation.
+    labeled : array-like of int or bool
+        Labelled samples, as row numbers or as a mask.
+    alpha : float, default=0.99
+        Share of strength kept per step, in (0, 1).
+    tol : float, default=1e-3
+        Error allowed in a weight, relative to the largest weight of its row.
+    max_iter : int, default=1000
+        Limit on conjugate-gradient iterations.
+
+    Returns
+    -------
+    ndarray of shape (n, n_labeled)
+        Weights of equation 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldknn import walk_weights
+    >>> W = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.5], [0.0, 0.5, 0.0]])
+    >>> walk_weights(W, labeled=[0, 2]).round(2)
+    array([[33.83, 24.63],
+           [41.46, 33.17],
+           [24.63, 17.42]])
+    """
+    W, alpha = _checked(W, alpha)
+    if not isinstance(tol, Real) or not 0 < tol < 1:
+        raise ValueError(f"tol={tol!r} must be a number strictly between 0 and 1, such as 1e-3.")
+    rows = np.asarray(labeled)
+    if rows.dtype == bool and rows.shape == (W.shape[0],):
+        rows = np.flatnonzero(rows)
+    whole = rows.ndim == 1 and rows.dtype.kind in "iu"
+    if not whole or ((rows < 0) | (rows >= W.shape[0])).any():
+        raise ValueError(
+            f"labeled must hold row numbers from 0 to {W.shape[0] - 1}, or be a mask of all rows."
+        )
+    rows = rows.astype(np.intp)
+    if sparse.issparse(W):
+        log_weights = sparse.csr_array(W, copy=True)
+        log_weights.eliminate_zeros()
+        log_weights.data = np.log(log_weights.data)
+    else:
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(W)
+    graph = ConstrainedGraph(log_weights, np.full(W.shape[0], -1, dtype=np.intp))
+    normalized = NormalizedGraph(graph)
+    way = chosen_way(normalized, alpha, n_columns=len(rows))
+    ready = prepared_graph(normalized, rows, alpha, way)
+    found = log_label_weights(ready, rows, alpha, tol=tol, max_iter=max_iter)
+    if not found.converged:
+        warn_caller(
+            f"The walk did not reach tol={tol}: raise tol, raise max_iter={max_iter} or lower "
+            "alpha.",
+            ConvergenceWarning,
+        )
+    return np.exp(found.log_values)
+
+
+def chosen_alpha(alpha: float | str, vote: str, n_labeled: int, n_samples: int) -> float:
+    """Return α, the share of strength kept per step.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        The parameter.
+    vote : {"classes", "neighbors"}
+        Who votes.
+    n_labeled, n_samples : int
+        Labels and rows, l and n.
+
+    Returns
+    -------
+    float
+        A number as it is. "auto" is 0.99 for neighbours, and for classes
+        1 - clip(0.3·l/n, 3e-4, ½): walkers live about as long as it takes to meet labels.
+
+    Examples
+    --------
+    >>> from manifoldknn.walk.columns import chosen_alpha
+    >>> chosen_alpha("auto", "classes", 10, 1000)
+    0.997
+    """
+    if not isinstance(alpha, str):
+        return float(alpha)
+    if vote == "neighbors":
+        return PUBLISHED_ALPHA
+    return 1.0 - min(max(_DEATHS_PER_LABEL * n_labeled / n_samples, _LEAST_DEATHS), _MOST_DEATHS)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the columns of a walk are computed; graphs that are much alike go the same way.
+
+    Attributes
+    ----------
+    name : {"dense", "factorise", "iterate"}
+        Cholesky factorisation of a dense graph; sparse factorisation; conjugate gradients
+        on what elimination leaves.
+    levels : tuple of ndarray
+        For the last: rows that belong together, where walks are long.
+    """
+
+    name: str
+    levels: Levels = ()
+
+
+def chosen_way(graph: NormalizedGraph, alpha: float, *, n_columns: int) -> Way:
+    """Return the way in which so many columns are had soonest.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph
+        The graph.
+    alpha : float
+        Share of strength kept per step.
+    n_columns : int
+        How many columns will be wanted in all.
+
+    Returns
+    -------
+    Way
+        Named.
+    """
+    if not graph.is_sparse:
+        return Way("dense")
+    if factorization_pays(graph, n_columns, alpha):
+        return Way("factorise")
+    is_long = alpha >= LONG_WALK and graph.n_samples > _MANY_ROWS
+    return Way("iterate", aggregates(graph.log_s) if is_long else ())
+
+
+def prepared_graph(
+    graph: NormalizedGraph,
+    stay: NDArray[np.intp],
+    alpha: float,
+    way: Way,
+    *,
+    n_jobs: int | None = 1,
+) -> NormalizedGraph | ReducedGraph:
+    """Make a graph ready for a way.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph
+        The graph.
+    stay : ndarray of int
+        Samples where walks may start, or that are looked at: they are not eliminated.
+    alpha : float
+        Share of strength kept per step.
+    way : Way
+        Of this graph, or of one much like it.
+    n_jobs : int, optional
+        Threads of products; all cores if None.
+
+    Returns
+    -------
+    NormalizedGraph or ReducedGraph
+        The latter without rows that can be filled in later.
+    """
+    if way.name != "iterate":
+        graph.factorize = way.name == "factorise"
+        return graph
+    graph.levels, graph.n_jobs = way.levels, n_jobs
+    return reduced_graph(graph, stay, alpha)
+
+
+def log_label_weights(
+    graph: NormalizedGraph | ReducedGraph,
+    labeled: NDArray[np.intp],
+    alpha: float,
+    *,
+    tol: float,
+    max_iter: int,
+    reference: NDArray[np.float64] | None = None,
+    rows: NDArray[np.intp] | None = None,
+    each: bool = False,
+) -> Solution:
+    """Return log w̄ between every sample and some labelled ones.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph or ReducedGraph
+        The graph.
+    labeled : ndarray of int
+        Labelled samples, the columns of the answer.
+    alpha, tol, max_iter
+        As in `walk_weights`.
+    reference : ndarray of shape (2, n_samples), optional
+        Logarithms of values that x_ij √d_j and x_ij / √d_j are known to have for some
+        *other* labelled j; errors small against them do no harm.
+    rows : ndarray of int, optional
+        The samples wanted, if not all.
+    each : bool, default=False
+        Whether every entry is to be accurate by itself, and not beside others of its row.
+
+    Returns
+    -------
+    Solution
+        Logarithms of the weights.
+    """
+    degrees = graph.log_degrees
+    half = 0.5 * degrees[labeled]
+    alone = np.where(np.eye(len(labeled), dtype=bool), 0.0, -np.inf)
+    columns = Columns(
+        rows=labeled,
+        cols=np.arange(len(labeled)),
+        log_values=np.zeros(len(labeled)),
+        # P_TRW,ij and P_TRW,ji, up to a factor of the row
+        views=alone if each else np.stack([half, -half]),
+    )
+    found = solve_columns(
+        graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, reference=reference, rows=rows
+    )
+    of_rows = degrees if rows is None else degrees[rows]
+    for column, j in enumerate(labeled):
+        difference = 0.5 * (of_rows - degrees[j])
+        cosh = np.logaddexp(difference, -difference) - np.log(2.0)
+        found.log_values[:, column] += cosh
+    return found
+
+
+def _checked(W: Any, alpha: float) -> tuple[Any, float]:
+    if not isinstance(alpha, Real) or not 0 < alpha < 1:
+        raise ValueError(f"alpha={alpha!r} must lie strictly between 0 and 1, such as 0.99.")
+    if not sparse.issparse(W):
+        W = np.asarray(W, dtype=np.float64)
+    if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.shape[0]:
+        raise ValueError(f"W must be a square matrix of weights, not of shape {W.shape}.")
+    values = W.data if sparse.issparse(W) else W
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError("W must hold finite, nonnegative weights.")
+    if abs(W - W.T).max() > 1e-10 * max(abs(W).max(), np.finfo(float).tiny):
+        raise ValueError("W must be symmetric; use (W + W.T) / 2 if it is nearly so.")
+    return W, float(alpha)

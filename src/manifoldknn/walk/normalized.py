@@ -1,0 +1,273 @@
+"""S = D^-½ W D^-½ with entries as logarithms, its connected parts and restrictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from manifoldknn.base.csr import kept_entries
+from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.walk.aggregates import Levels, restricted
+from manifoldknn.walk.restriction import (
+    DenseRestriction,
+    FactorRestriction,
+    Restriction,
+    SparseRestriction,
+    run_starts,
+)
+
+LOG_CUT = -700.0  # exp() of less is lost or nearly so
+_CHUNK = 1 << 21
+
+
+@dataclass(frozen=True)
+class Division:
+    """A graph in parts, and the edges between them.
+
+    Attributes
+    ----------
+    inside : NormalizedGraph
+        Without those edges.
+    part : ndarray of shape (n_samples,)
+        The part of every row.
+    n_parts : int
+        How many there are.
+    rows : ndarray of int
+        Rows with an edge to another part, ascending.
+    place, other, log_values : ndarray
+        Edges between parts, in both directions: position in `rows`, ascending, the row at the
+        other end, and log S.
+    """
+
+    inside: NormalizedGraph
+    part: NDArray[np.intp]
+    n_parts: int
+    rows: NDArray[np.intp]
+    place: NDArray[np.intp]
+    other: NDArray[np.intp]
+    log_values: NDArray[np.float64]
+
+
+class NormalizedGraph:
+    """S = D^-½ W D^-½ with entries as logarithms, and its restrictions.
+
+    `factorize` says whether restrictions of a sparse graph are solved by factorisation; `levels`,
+    which may be empty, hold rows that belong together, for long walks; `n_jobs` threads share
+    products with all rows.
+    """
+
+    def __init__(self, graph: ConstrainedGraph) -> None:
+        self.factorize = False
+        self.levels: Levels = ()
+        self.n_jobs: int | None = 1
+        self.log_degrees = graph.log_degrees()
+        self.n_samples = graph.n_samples
+        self.is_sparse = graph.is_sparse
+        half = 0.5 * self.log_degrees
+        self.log_s: Any
+        if graph.is_sparse:
+            log_s = graph.log_weights.copy()
+            log_s.data = log_s.data - half[log_s.indices] - np.repeat(half, np.diff(log_s.indptr))
+            self.log_s = log_s
+        else:
+            self.log_s = graph.log_weights - half[:, None]
+            self.log_s -= half
+        linked = graph.must_links_per_row() > 0
+        self.group = np.where(linked, graph.must_link, -1)
+        self._whole: Restriction | None = None
+        self._whole_parts: tuple[NDArray[np.intp], NDArray[np.intp], int] | None = None
+        self._division: tuple[float, Division | None] | None = None
+
+    @classmethod
+    def of_parts(
+        cls, log_s: Any, log_degrees: NDArray[np.float64], group: NDArray[np.intp]
+    ) -> NormalizedGraph:
+        """Return the graph with a given sparse log S, log D and must-link classes."""
+        graph = object.__new__(cls)
+        graph.log_s, graph.log_degrees, graph.group = log_s, log_degrees, group
+        graph.n_samples, graph.is_sparse, graph.factorize = len(log_degrees), True, False
+        graph.levels, graph.n_jobs = (), 1
+        graph._whole, graph._whole_parts, graph._division = None, None, None
+        return graph
+
+    def parts(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
+        """Return some ascending rows, those of a connected part together, and the part of each.
+
+        The last number counts edges passed over because their entry in S is below ``exp(LOG_CUT)``.
+        """
+        everything = len(rows) == len(self.log_degrees)
+        if everything and self._whole_parts is not None:
+            return self._whole_parts
+        if not self.is_sparse:
+            whole = rows, np.zeros(len(rows), dtype=np.intp), 0
+            if everything:
+                self._whole_parts = whole
+            return whole
+        s = self.log_s if everything else self._sub(rows)
+        seen = s.data > LOG_CUT
+        part = _connected(s if seen.all() else kept_entries(s, seen), self.group[rows])
+        order = np.argsort(part, kind="stable")
+        found = rows[order], part[order], int(np.sum(~seen))
+        if everything:
+            self._whole_parts = found
+        return found
+
+    def divided(self, log_least: float) -> Division | None:
+        """Return a sparse graph in the parts that entries of S above a limit hold together.
+
+        Edges within a part stay, however weak. None if there is one part, or none is joined to
+        another. What was found last is kept.
+        """
+        if self._division is None or self._division[0] != log_least:
+            self._division = log_least, self._divided(log_least)
+        return self._division[1]
+
+    def _divided(self, log_least: float) -> Division | None:
+        strong = self.log_s.data > log_least
+        if strong.all():
+            return None
+        part = _connected(kept_entries(self.log_s, strong), self.group)
+        row = np.repeat(np.arange(self.n_samples), np.diff(self.log_s.indptr))
+        within = part[row] == part[self.log_s.indices]
+        if within.all():
+            return None
+        inside = NormalizedGraph.of_parts(
+            kept_entries(self.log_s, within), self.log_degrees, self.group
+        )
+        inside.levels, inside.n_jobs = self.levels, self.n_jobs
+        rows, place = np.unique(row[~within], return_inverse=True)
+        return Division(
+            inside, part, int(part.max()) + 1, rows, place.astype(np.intp),
+            self.log_s.indices[~within], self.log_s.data[~within],
+        )  # fmt: skip
+
+    def restrict(self, rows: NDArray[np.intp]) -> Restriction:
+        """Return A_UU for U = rows; the one for all rows, in the order of `parts`, is kept."""
+        known = self._whole_parts
+        everything = known is not None and np.array_equal(rows, known[0])
+        if everything and self._whole is not None:
+            return self._whole
+        half = 0.5 * self.log_degrees[rows]
+        restriction: Restriction
+        if self.is_sparse:
+            s = self._sub(rows)
+            s.data = np.exp(s.data)
+            linked = np.flatnonzero(self.group[rows] >= 0)
+            group = _renumbered(self.group[rows[linked]])
+            if self.factorize:
+                restriction = FactorRestriction(s, linked, group, half)
+            else:
+                levels = restricted(self.levels, rows)
+                restriction = SparseRestriction(s, linked, group, half, levels, self.n_jobs)
+        else:
+            s = self.log_s[np.ix_(rows, rows)]
+            restriction = DenseRestriction(np.exp(s, out=s))
+        if everything:
+            self._whole = restriction
+        return restriction
+
+    def boundary(
+        self, rows: NDArray[np.intp], final: NDArray[np.bool_], log_x: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return log (S_UR x_R) for U = rows and R the final rows."""
+        out = np.full((len(rows), log_x.shape[1]), -np.inf)
+        if self.is_sparse:
+            inside = self.log_s[rows]
+            crossing = final[inside.indices]
+            place = np.repeat(np.arange(len(rows)), np.diff(inside.indptr))[crossing]
+            add_log_products(place, inside.indices[crossing], inside.data[crossing], log_x, out)
+            self._clique_boundary(rows, final, log_x, out)
+            return out
+        known = np.flatnonzero(final)
+        block = self.log_s[np.ix_(rows, known)]
+        for column in range(log_x.shape[1]):
+            out[:, column] = np.logaddexp.reduce(block + log_x[known, column], axis=1)
+        return out
+
+    def _clique_boundary(
+        self,
+        rows: NDArray[np.intp],
+        final: NDArray[np.bool_],
+        log_x: NDArray[np.float64],
+        out: NDArray[np.float64],
+    ) -> None:
+        half = 0.5 * self.log_degrees
+        inside = np.flatnonzero(self.group[rows] >= 0)
+        for group in np.unique(self.group[rows[inside]]):
+            known = np.flatnonzero(final & (self.group == group))
+            if known.size:
+                total = np.logaddexp.reduce(log_x[known] - half[known, None], axis=0)
+                members = inside[self.group[rows[inside]] == group]
+                terms = total[None, :] - half[rows[members], None]
+                out[members] = np.logaddexp(out[members], terms)
+
+    def _sub(self, rows: NDArray[np.intp]) -> Any:
+        if len(rows) == self.log_s.shape[0] and (np.diff(rows) == 1).all():
+            return self.log_s.copy()
+        return self.log_s[rows][:, rows]
+
+
+def _connected(s: Any, group: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the connected part of every row; must-links, by group, connect as edges do.
+
+    The stored entries of the symmetric `s` are edges, whatever their values.
+    """
+    # Of a symmetric matrix; others ("weak") would be transposed first.
+    n_found, part = csgraph.connected_components(s, directed=True, connection="strong")
+    linked = np.flatnonzero(group >= 0)
+    linked = linked[np.argsort(group[linked], kind="stable")]
+    same = group[linked[1:]] == group[linked[:-1]]
+    ends = part[linked[:-1][same]], part[linked[1:][same]]
+    chain = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(n_found, n_found))
+    part = csgraph.connected_components(chain.tocsr(), directed=False)[1][part]
+    first = np.unique(part, return_index=True)[1]
+    number = np.empty(len(first), dtype=np.intp)
+    number[np.argsort(first)] = np.arange(len(first))  # in the order of their first rows
+    return np.asarray(number[part])
+
+
+def add_log_products(
+    rows: NDArray[np.intp],
+    cols: NDArray[np.intp],
+    log_values: NDArray[np.float64],
+    log_x: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write log (M x) for a sparse M into the rows of `out` in which M has entries.
+
+    `rows`, ascending, and `cols` are the places of the entries of M; other rows are left as they
+    are.
+    """
+    for part in _row_chunks(rows, log_x.shape[1]):
+        terms = log_values[part, None] + log_x[cols[part]]
+        at = rows[part]
+        starts = run_starts(at)
+        top = np.maximum.reduceat(terms, starts, axis=0)
+        top = np.where(np.isneginf(top), 0.0, top)
+        sums = np.add.reduceat(np.exp(terms - np.repeat(top, _lengths(at), axis=0)), starts)
+        with np.errstate(divide="ignore"):
+            out[at[starts]] = np.log(sums) + top
+
+
+def _lengths(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    return np.diff(np.append(run_starts(numbers), len(numbers)))
+
+
+def _renumbered(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    return np.unique(numbers, return_inverse=True)[1].astype(np.intp)
+
+
+def _row_chunks(place: NDArray[np.intp], n_columns: int) -> list[slice]:
+    """Slices of a sorted array, each a bounded number of whole runs."""
+    step = max(1, _CHUNK // max(1, n_columns))
+    bounds = [0]
+    while bounds[-1] < len(place):
+        last = min(bounds[-1] + step, len(place)) - 1
+        bounds.append(int(np.searchsorted(place, place[last], side="right")))
+    return [slice(a, b) for a, b in pairwise(bounds)]

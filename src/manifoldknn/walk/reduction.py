@@ -1,0 +1,266 @@
+"""Rows with few neighbours are eliminated before the walk is iterated.
+
+A graph of samples has many rows with three to six neighbours. Two rounds of
+elimination halve the number of rows for half as many entries more, and the smaller
+system, scaled to a diagonal of ones again, is better conditioned as well.
+
+The bounds of `restriction` hold for the smaller system. Eliminating rows leaves the
+smallest eigenvalue at 1 - α or above, and A√d ≥ (1 - α)√d for the rows that stay;
+scaling up by s ≥ 1 turns √d into √d / s and keeps both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from manifoldknn.base.csr import row_maxima
+from manifoldknn.graph.constrained import row_logsumexp
+from manifoldknn.walk.aggregates import restricted
+from manifoldknn.walk.elimination import Elimination, Round
+from manifoldknn.walk.levels import Columns, Solution
+from manifoldknn.walk.normalized import NormalizedGraph, add_log_products
+from manifoldknn.walk.parts import solve_by_parts
+
+_NARROW = 300.0  # range of logarithms in a row that floats hold easily, neighbours included
+_LEAST_SHARE = 0.05  # of rows that a round must take out to be worth another
+_DENSEST = 2.0  # growth of entries per row up to which rows are eliminated
+
+
+@dataclass(frozen=True)
+class ReducedGraph:
+    """What is left of a graph after rounds of elimination, and the way back.
+
+    Attributes
+    ----------
+    core : NormalizedGraph
+        The smaller system.
+    rows : ndarray of int
+        Rows of the whole graph that it holds, in its order: neighbours near each other.
+    log_scale : ndarray of float
+        log s for each of them: their unknowns were divided by s.
+    rounds : tuple
+        What was taken out, in order.
+    log_degrees : ndarray of shape (n_samples,)
+        Logarithms of D, of all rows.
+    """
+
+    core: NormalizedGraph
+    rows: NDArray[np.intp]
+    log_scale: NDArray[np.float64]
+    rounds: tuple[Round, ...]
+    log_degrees: NDArray[np.float64]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows of the whole graph."""
+        return len(self.log_degrees)
+
+    def to_core(self, columns: Columns) -> Columns:
+        """Return right-hand sides as the core sees them: eliminated rows hand theirs on."""
+        at = self.places[columns.rows]
+        if (at >= 0).all():
+            return replace(columns, rows=at, log_values=columns.log_values + self.log_scale[at])
+        everyone, n_columns = np.arange(self.n_samples), columns.n_columns
+        log_b = columns.log_sources(everyone, np.arange(n_columns), self.n_samples)
+        for step in self.rounds:
+            handed = sparse.csr_array(step.log_terms.T)
+            logs, place = handed.data.copy(), step.rows[handed.indices]
+            for column in range(n_columns):
+                handed.data = logs + log_b[place, column]
+                log_b[:, column] = np.logaddexp(log_b[:, column], row_logsumexp(handed))
+        rows, cols = np.nonzero(np.isfinite(log_b[self.rows]))
+        values = log_b[self.rows[rows], cols] + self.log_scale[rows]
+        return replace(columns, rows=rows, cols=cols, log_values=values)
+
+    @cached_property
+    def places(self) -> NDArray[np.intp]:
+        """Where each row of the whole graph stands in the core; -1 if it was eliminated."""
+        place = np.full(self.n_samples, -1, dtype=np.intp)
+        place[self.rows] = np.arange(len(self.rows))
+        return place
+
+    def from_core(
+        self, log_core: NDArray[np.float64], rows: NDArray[np.intp] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the logarithms of all rows, given those of the core.
+
+        Parameters
+        ----------
+        log_core : ndarray of shape (n_core, n_columns)
+            Logarithms of the solution of the smaller system.
+        rows : ndarray of int, optional
+            The rows wanted, if not all.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            The same, and those of the eliminated rows. Rows of the core alone cost nothing.
+        """
+        if rows is not None:
+            at = self.places[rows]
+            if (at >= 0).all():
+                return np.asarray(log_core[at] + self.log_scale[at, None])
+            return self.from_core(log_core)[rows]
+        out = np.full((self.n_samples, log_core.shape[1]), -np.inf)
+        out[self.rows] = log_core + self.log_scale[:, None]
+        finite = np.isfinite(log_core)
+        smallest = np.where(finite, log_core, np.inf).min(axis=1, initial=np.inf)
+        largest = np.where(finite, log_core, -np.inf).max(axis=1, initial=-np.inf)
+        if (largest - smallest).max(initial=0.0) < _NARROW:
+            self._substitute_relative(out)
+        else:
+            self._substitute_logarithms(out)
+        return out
+
+    def _substitute_relative(self, log_x: NDArray[np.float64]) -> None:
+        """Fill in eliminated rows, each row of numbers on a scale of its own."""
+        shift = log_x.max(axis=1)
+        values = log_x - np.where(np.isneginf(shift), 0.0, shift)[:, None]
+        np.exp(values, out=values)
+        for step in reversed(self.rounds):
+            terms = step.log_terms.copy()
+            counts = np.diff(terms.indptr)
+            terms.data = terms.data + shift[terms.indices]
+            largest = row_maxima(terms, -np.inf)
+            finite = np.where(np.isneginf(largest), 0.0, largest)
+            terms.data = np.exp(terms.data - np.repeat(finite, counts))
+            sums = terms @ values
+            top = sums.max(axis=1)
+            values[step.rows] = sums / np.where(top > 0, top, 1.0)[:, None]
+            with np.errstate(divide="ignore"):
+                shift[step.rows] = largest + np.log(top)
+                np.log(sums, out=sums)
+            sums += finite[:, None]
+            log_x[step.rows] = sums
+
+    def _substitute_logarithms(self, log_x: NDArray[np.float64]) -> None:
+        """Fill in eliminated rows where the numbers of a row fit no common scale."""
+        for step in reversed(self.rounds):
+            terms = step.log_terms
+            place = np.repeat(np.arange(len(step.rows)), np.diff(terms.indptr))
+            found = np.full((len(step.rows), log_x.shape[1]), -np.inf)
+            add_log_products(place, terms.indices, terms.data, log_x, found)
+            log_x[step.rows] = found
+
+
+def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: float) -> ReducedGraph:
+    """Eliminate rows as long as the smaller system is cheaper to iterate.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph
+        A sparse graph.
+    sources : ndarray of int
+        Rows where right-hand sides are not 0.
+    alpha : float
+        Share of strength kept per step.
+
+    Returns
+    -------
+    ReducedGraph
+        Usually after two rounds.
+
+    Notes
+    -----
+    A round costs a sparse product, O(rows · neighbours²).
+    """
+    stays = graph.group >= 0
+    stays[sources] = True
+    elimination = Elimination(graph.log_s, stays, alpha)
+    most = _DENSEST * elimination.density
+    while elimination.density < most and elimination.eliminate() > _LEAST_SHARE:
+        pass
+    log_scale = -0.5 * np.log(elimination.diagonal)
+    rows, log_s = elimination.rows, elimination.weights  # taken over, nobody else needs them
+    log_s.data = np.log(log_s.data)
+    weak = elimination.weak[rows][:, rows]
+    if weak.nnz:
+        log_s = _log_sum(log_s, weak)
+    counts = np.diff(log_s.indptr)
+    log_s.data = log_s.data + log_scale[log_s.indices] + np.repeat(log_scale, counts)
+    log_s.data -= np.log(alpha)
+    # Neighbours that stand near each other are found in the cache.
+    order = csgraph.reverse_cuthill_mckee(log_s, symmetric_mode=True)
+    log_s, rows, log_scale = log_s[order][:, order], rows[order], log_scale[order]
+    core = NormalizedGraph.of_parts(
+        log_s, graph.log_degrees[rows] - 2.0 * log_scale, graph.group[rows]
+    )
+    core.levels, core.n_jobs = restricted(graph.levels, rows), graph.n_jobs
+    return ReducedGraph(core, rows, log_scale, tuple(elimination.rounds), graph.log_degrees)
+
+
+def solve_columns(
+    graph: NormalizedGraph | ReducedGraph,
+    columns: Columns,
+    *,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+    reference: NDArray[np.float64] | None = None,
+    rows: NDArray[np.intp] | None = None,
+    start: NDArray[np.float64] | None = None,
+) -> Solution:
+    """Solve (I - αS) x = b so that every row is accurate, as `solve_by_parts` does.
+
+    Parameters
+    ----------
+    graph : NormalizedGraph or ReducedGraph
+        S. A reduced graph must have been made for this `alpha`, and have kept the rows that
+        are wanted, or all rows where b is not 0.
+    columns, alpha, tol, max_iter, reference, start
+        As in `solve_by_parts`.
+    rows : ndarray of int, optional
+        The rows wanted, if not all.
+
+    Returns
+    -------
+    Solution
+        Logarithms of x in those rows. An eliminated row is a nonnegative combination of
+        others, and so are its errors.
+    """
+    accuracy: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter}
+    core = graph if isinstance(graph, NormalizedGraph) else graph.core
+    wanted = None
+    if rows is not None:
+        at = rows if isinstance(graph, NormalizedGraph) else graph.places[rows]
+        if (at >= 0).all():
+            wanted = np.zeros(core.n_samples, dtype=bool)
+            wanted[at] = True
+    if isinstance(graph, NormalizedGraph):
+        found = solve_by_parts(
+            graph, columns, reference=reference, wanted=wanted, start=start, **accuracy
+        )
+        return found if rows is None else replace(found, log_values=found.log_values[rows])
+    if reference is not None:
+        reference = reference[:, graph.rows] - graph.log_scale
+    if start is not None:
+        start = start[graph.rows] - graph.log_scale[:, None]
+    found = solve_by_parts(
+        core, graph.to_core(columns), reference=reference, wanted=wanted, start=start, **accuracy
+    )
+    return replace(found, log_values=graph.from_core(found.log_values, rows))
+
+
+def _log_sum(a: Any, b: Any) -> Any:
+    """Return log(exp(a) + exp(b)) over the entries that either matrix stores; b stores few."""
+    a.sort_indices()
+    places, more = (m.tocoo().row.astype(np.int64) * m.shape[1] + m.tocoo().col for m in (a, b))
+    at = np.searchsorted(places, more)
+    known = at < len(places)
+    known[known] = places[at[known]] == more[known]
+    data = a.data.copy()
+    data[at[known]] = np.logaddexp(data[at[known]], b.data[known])
+    order = np.flatnonzero(~known)[np.argsort(more[~known], kind="stable")]
+    places = np.insert(places, at[order], more[order])
+    data = np.insert(data, at[order], b.data[order])
+    row, column = np.divmod(places, a.shape[1])
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=a.shape[0]))])
+    column, indptr = column.astype(a.indices.dtype), indptr.astype(a.indptr.dtype)
+    return sparse.csr_array((data, column, indptr), shape=a.shape)
