@@ -25,8 +25,8 @@ __all__ = ["OVERRIDE", "available_memory", "check_memory", "estimate_memory"]
 
 OVERRIDE = "MANIFOLDKNN_MEMORY_GB"
 
-# Bytes, counted from the arrays alive at the peak of each step; tests/test_memory.py holds them
-# against the peaks of whole fits.
+# Bytes, counted from the arrays alive at the peak of each step; tests/device/test_memory.py holds
+# them against the peaks of whole fits.
 _PER_CANDIDATE = 90  # neighbour lists, undirected edges and their ranks, per candidate
 _PER_EDGE = 60  # logarithms and both precisions of S, per entry
 _PER_WALK_COLUMN = 80  # solution, residual, logarithms and the solver's vectors

@@ -6,11 +6,11 @@ from scipy import sparse
 
 from manifoldknn.graph.constrained import ConstrainedGraph
 from manifoldknn.walk.normalized import NormalizedGraph
-from test_peeling import clusters_on_a_line
+from walk.test_levels import clusters_on_a_line
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
+from device.walk.test_gpu_levels import as_torch_graph  # noqa: E402
 from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
-from test_gpu_peeling import as_torch_graph  # noqa: E402
 
 
 @settings(max_examples=80, deadline=None)

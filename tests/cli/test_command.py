@@ -12,7 +12,7 @@ import pytest
 import manifoldknn
 from manifoldknn.cli.command import main
 
-SOURCE = Path(__file__).parent.parent / "src"
+SOURCE = Path(__file__).parents[2] / "src"
 FLOWERS = SOURCE.parent / "examples" / "flowers.csv"
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import test_gpu_graph
-import test_gpu_walk
+import device.graph.test_gpu_constrained as test_gpu_graph
+import device.walk.test_gpu_columns as test_gpu_walk
+from device.graph.test_gpu_constrained import SETTINGS, both_recipes
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.graph.links import NO_LINKS
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
 from manifoldknn.vote.walked import walk_by_class, walk_by_label
 from manifoldknn.walk.columns import Way
 from strategies import problems
-from test_gpu_graph import SETTINGS, both_recipes
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from manifoldknn.device.torch_steps import TorchSteps  # noqa: E402

@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 
 # Scripts that import one another, not a package.
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import cases
 import measure
 import plot
-import report
 from methods import METHODS
 from samples import hide_labels, load, save_made, save_subset
 from stages import timed_stages
 from targets import Target, exponent, ratio
 
+import report
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.device.steps import CpuSteps
 from manifoldknn.graph import constrained as graph
 from manifoldknn.graph import edges
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WHERE = {
     "processor": "P",
     "cores": "2",

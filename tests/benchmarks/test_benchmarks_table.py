@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 # Scripts, not a package.
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import table
 

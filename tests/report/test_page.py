@@ -19,7 +19,7 @@ from PIL import Image
 from manifoldknn.cli.main import main
 from manifoldknn.report.page import map_coordinates
 
-FLOWERS = Path(__file__).parent.parent / "examples" / "flowers.csv"
+FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 EVIL = (

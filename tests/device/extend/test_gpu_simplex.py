@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.extend.simplex import simplex_weights
-from test_simplex import (
+from extend.test_simplex import (
     assert_feasible,
     degenerate_problems,
     kkt_violation,
@@ -14,6 +13,7 @@ from test_simplex import (
     random_problem,
     scales,
 )
+from manifoldknn.extend.simplex import simplex_weights
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 

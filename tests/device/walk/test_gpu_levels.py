@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from test_peeling import clusters_on_a_line, exact_log_weights, relative_error
+from walk.test_levels import clusters_on_a_line, exact_log_weights, relative_error
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from manifoldknn.device.graph.constrained import TorchGraph  # noqa: E402

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
+from device.graph.test_gpu_constrained import SETTINGS, both_graphs, both_recipes
 from manifoldknn.graph.links import hand_links
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
 from manifoldknn.vote.walked import walk_by_class, walk_by_label
 from manifoldknn.walk.columns import Way
 from strategies import problems
-from test_gpu_graph import SETTINGS, both_graphs, both_recipes
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from manifoldknn.device.walk import columns as module  # noqa: E402

@@ -7,22 +7,22 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import manifoldknn.walk.aggregates as rules
+from device.graph.test_gpu_constrained import SETTINGS, both_recipes
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
 from manifoldknn.vote.walked import walk_by_class
 from manifoldknn.walk import columns as ways
 from manifoldknn.walk.columns import Way
 from manifoldknn.walk.normalized import NormalizedGraph
-from test_gpu_graph import SETTINGS, both_recipes
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
+from device.walk.test_gpu_columns import check_hidden, check_same  # noqa: E402
 from manifoldknn.device.graph.constrained import TorchGraph  # noqa: E402
 from manifoldknn.device.walk import columns as module  # noqa: E402
 from manifoldknn.device.walk.aggregates import aggregates, inverse_by_products, paired  # noqa: E402
 from manifoldknn.device.walk.cg import ConjugateGradients  # noqa: E402
 from manifoldknn.device.walk.columns import Kept, hidden_on_device, walk_by_class_on_device  # noqa: E402
 from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
-from test_gpu_walk import check_hidden, check_same  # noqa: E402
 
 ALPHA = 0.9997
 OPTIONS = {"tol": 1e-6, "max_iter": 2000}

@@ -20,7 +20,7 @@ from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.cli.main import main
 from strategies import forced
 
-FLOWERS = Path(__file__).parent.parent / "examples" / "flowers.csv"
+FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
 NEW = ["predicted", "confidence", "margin", "off_manifold", "unreached"]
 
 
@@ -157,7 +157,7 @@ def test_a_screen_that_knows_no_unicode():
     Path("u.csv").write_text(relabelled(lambda b: b and f"{b} é"), encoding="utf-8")
     common = [sys.executable, "-m", "manifoldknn", "classify", "u.csv", "--label", "species",
               "--quiet", "--no-validate", "--force"]  # fmt: skip
-    source = str(Path(__file__).parent.parent / "src")
+    source = str(Path(__file__).parents[2] / "src")
     settings = os.environ | {"PYTHONPATH": source, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(common, capture_output=True, env=settings, check=True)
     assert b"alpine \\xe9" in done.stdout
@@ -522,7 +522,7 @@ def test_no_space_left(capsys, monkeypatch):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 def test_no_space_left_for_standard_output():
     command = [sys.executable, "-m", "manifoldknn", "classify", FLOWERS, "--label", "species"]
-    settings = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "src")}
+    settings = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*command, "--quiet", "--no-validate", "--out", "-"],
@@ -776,7 +776,7 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path):
         [sys.executable, "-m", "manifoldknn.cli.main", "classify", "big.csv", "--label", "y",
          "--save", "m.mknn"],
         cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "src")},
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")},
     )  # fmt: skip
     assert b"reading" in process.stderr.readline()
     time.sleep(1.0)

@@ -15,7 +15,7 @@ from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.cli.main import main
 from manifoldknn.files.archive import read_archive, write_archive
 
-FLOWERS = Path(__file__).parent.parent / "examples" / "flowers.csv"
+FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
 FORM = {"kind": "manifoldknn model", "version": 2}
 
 
