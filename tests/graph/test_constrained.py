@@ -6,12 +6,8 @@ from scipy import sparse
 
 import oracles
 from manifoldknn import constrained_graph
-from manifoldknn.graph.constrained import (
-    automatic_sigma,
-    candidate_count,
-    log_strengthening,
-    row_logsumexp,
-)
+from manifoldknn.graph.constrained import automatic_sigma, candidate_count, log_strengthening
+from manifoldknn.graph.weights import row_logsumexp
 from manifoldknn.search.neighbors import ExactIndex
 from strategies import built_graph, problems, recipe_of
 

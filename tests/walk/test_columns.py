@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 from manifoldknn import constrained_graph, tired_random_walk, walk_weights
-from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.columns import chosen_alpha, chosen_way, prepared_graph
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import ReducedGraph

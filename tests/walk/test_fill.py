@@ -3,7 +3,8 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from manifoldknn.graph.constrained import ConstrainedGraph, automatic_sigma
+from manifoldknn.graph.constrained import automatic_sigma
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.neighbors import ExactIndex
 from manifoldknn.walk.fill import factorization_pays, predicted_fill
 from manifoldknn.walk.normalized import NormalizedGraph

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.columns import log_label_weights
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import reduced_graph

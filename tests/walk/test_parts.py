@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import manifoldknn.walk.parts as module
-from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.levels import Columns, solve_by_levels
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.parts import solve_by_parts

@@ -17,8 +17,8 @@ from manifoldknn.search.engines import automatic_engine
 from manifoldknn.search.inverted import COMPONENTS, PCA_ROWS
 from manifoldknn.search.neighbors import TREE_TRIED_DIMENSIONS
 from manifoldknn.search.searchers import is_searcher
-from manifoldknn.vote.hidden import FOLDS
-from manifoldknn.vote.walked import block_width
+from manifoldknn.vote.sharpness import FOLDS
+from manifoldknn.walk.columns import block_width
 from manifoldknn.walk.fill import affordable_fill
 
 __all__ = ["OVERRIDE", "available_memory", "check_memory", "estimate_memory"]

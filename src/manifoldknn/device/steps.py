@@ -18,14 +18,10 @@ from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.base.tensors import as_numpy, chosen_device
 from manifoldknn.device.memory import check_memory
 from manifoldknn.exceptions import DeviceWarning, warn_caller
-from manifoldknn.graph.constrained import (
-    ConstrainedGraph,
-    GraphRecipe,
-    automatic_sigma,
-    selected_edges,
-)
+from manifoldknn.graph.constrained import GraphRecipe, automatic_sigma, selected_edges
 from manifoldknn.graph.links import HandLinks
 from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import automatic_engine, check_neighbors, open_index
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
 from manifoldknn.vote.hidden import hidden_densities

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.base.labels import EncodedLabels
 from manifoldknn.base.tensors import named
-from manifoldknn.device.steps import Steps
-from manifoldknn.extend.offmanifold import OwnResiduals
-from manifoldknn.graph.constrained import ConstrainedGraph, GraphRecipe
+from manifoldknn.graph.constrained import GraphRecipe
 from manifoldknn.graph.links import HandLinks
 from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.model.arrivals import Arrivals
 from manifoldknn.search.growing import GrowingIndex
 from manifoldknn.search.neighbors import Neighbors
-from manifoldknn.vote.hidden import HiddenLabels
-from manifoldknn.vote.votes import Vote
-from manifoldknn.vote.walked import Walked
+
+if TYPE_CHECKING:
+    from manifoldknn.device.steps import Steps
+    from manifoldknn.extend.offmanifold import OwnResiduals
+    from manifoldknn.vote.hidden import HiddenLabels
+    from manifoldknn.vote.votes import Vote
+    from manifoldknn.vote.walked import Walked
 
 
 class FittedState:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.base.progress import countdown
-from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.similarities import Similarities, combined
 from manifoldknn.vote.votes import heaviest
 from manifoldknn.vote.walked import log_columns

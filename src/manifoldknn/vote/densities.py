@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.graph.constrained import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
+from manifoldknn.graph.weights import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
 from manifoldknn.walk.columns import Way, prepared_graph
 from manifoldknn.walk.levels import Columns, Solution
 from manifoldknn.walk.normalized import NormalizedGraph

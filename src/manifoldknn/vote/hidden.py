@@ -23,6 +23,7 @@ from manifoldknn.base.threads import in_threads, thread_count
 from manifoldknn.graph.constrained import GraphRecipe
 from manifoldknn.model.rowids import check_all_walked
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
+from manifoldknn.vote.sharpness import FOLDS
 from manifoldknn.vote.votes import NeighborVote, Vote, winners
 from manifoldknn.walk.columns import Way, chosen_way, log_label_weights, prepared_graph
 from manifoldknn.walk.normalized import NormalizedGraph
@@ -39,7 +40,6 @@ __all__ = [
     "hidden_weights",
 ]
 
-FOLDS = 5
 _ENOUGH = 1000  # hidden labels
 _LOOSER, _LOOSEST = 10.0, 1e-2  # tolerance of hidden rows: times that of the fit, and at most,
 _ROUGHEST = 0.3  # also where β is small

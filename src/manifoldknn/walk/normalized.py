@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.base.csr import kept_entries
-from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.aggregates import Levels, restricted
 from manifoldknn.walk.restriction import (
     DenseRestriction,

@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.base.csr import row_maxima
-from manifoldknn.graph.constrained import row_logsumexp
+from manifoldknn.graph.weights import row_logsumexp
 from manifoldknn.walk.aggregates import restricted
 from manifoldknn.walk.elimination import Elimination, Round
 from manifoldknn.walk.levels import Columns, Solution

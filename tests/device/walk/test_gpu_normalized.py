@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifoldknn.graph.constrained import ConstrainedGraph
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.normalized import NormalizedGraph
 from walk.test_levels import clusters_on_a_line
 

@@ -21,9 +21,10 @@ from manifoldknn.device.graph.edges import Pairs, pruned_pairs, union_pairs
 from manifoldknn.device.graph.tree import tree_pairs
 from manifoldknn.device.segments import Runs
 from manifoldknn.device.transfer import to_numpy
-from manifoldknn.graph.constrained import FARTHEST, SIGMA_FACTOR, SIGMA_NEIGHBOR, ConstrainedGraph
+from manifoldknn.graph.constrained import FARTHEST, SIGMA_FACTOR, SIGMA_NEIGHBOR
 from manifoldknn.graph.links import NO_LINKS, HandLinks
 from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph.weights import ConstrainedGraph
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,106 @@
+"""W as an operator: logarithms of weights, must-links never written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+from scipy.special import logsumexp
+
+_ROWS_AT_ONCE = 128  # of a dense graph
+
+
+@dataclass(frozen=True)
+class ConstrainedGraph:
+    """The constrained graph as an operator.
+
+    `log_weights` are logarithms, symmetric, without diagonal. Sparse, they hold the third rule
+    only, and all samples with the same number in `must_link`, -1 for none, are linked with weight 1
+    without the l²/C edges being stored. Dense, they hold all rules, -inf for 0, and `must_link` is
+    all -1.
+    """
+
+    log_weights: Any
+    must_link: NDArray[np.intp]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of nodes."""
+        return len(self.must_link)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the third rule is stored as a sparse matrix."""
+        return sparse.issparse(self.log_weights)
+
+    def must_links_per_row(self) -> NDArray[np.intp]:
+        """Return the number of implicit must-link edges at each node."""
+        linked = self.must_link >= 0
+        sizes = np.bincount(self.must_link[linked], minlength=1)
+        counts = np.zeros(self.n_samples, dtype=np.intp)
+        counts[linked] = sizes[self.must_link[linked]] - 1
+        return counts
+
+    def log_degrees(self) -> NDArray[np.float64]:
+        """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
+        if not self.is_sparse:
+            degrees = dense_row_logsumexp(self.log_weights)
+        else:
+            degrees = row_logsumexp(self.log_weights)
+            with np.errstate(divide="ignore"):
+                degrees = np.logaddexp(degrees, np.log(self.must_links_per_row()))
+        return np.where(np.isneginf(degrees), 0.0, degrees)
+
+    def reached(self, labeled: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Tell which nodes are connected to some of the given ones, however weakly."""
+        links = self.log_weights if self.is_sparse else np.isfinite(self.log_weights)
+        pattern = sparse.csr_array(links)
+        pattern.data = np.ones(len(pattern.data))
+        _, part = csgraph.connected_components(pattern, directed=False)
+        # Nodes with must-links are labelled themselves.
+        return np.isin(part, part[labeled]) | (self.must_link >= 0)
+
+    def to_matrix(self) -> Any:
+        """Return W itself, with all must-links written out."""
+        if not self.is_sparse:
+            return np.exp(self.log_weights)
+        W = self.log_weights.copy()
+        W.data = np.exp(W.data)
+        labeled = np.flatnonzero(self.must_link >= 0)
+        same = self.must_link[labeled][:, None] == self.must_link[labeled][None, :]
+        np.fill_diagonal(same, False)
+        i, j = np.nonzero(same)
+        links = sparse.coo_array((np.ones(len(i)), (labeled[i], labeled[j])), shape=W.shape)
+        return (W + links.tocsr()).tocsr()
+
+
+def dense_row_logsumexp(
+    log_matrix: NDArray[np.float64], log_factors: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.float64]:
+    """Return log Σ_j exp(m_ij + factor_j), some rows at a time: no copy of the whole matrix."""
+    out = np.empty(len(log_matrix))
+    with np.errstate(divide="ignore"):
+        for start in range(0, len(out), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            out[part] = logsumexp(log_matrix[part] + log_factors, axis=1)
+    return out
+
+
+def row_logsumexp(log_matrix: Any) -> NDArray[np.float64]:
+    """Return log Σ_j exp(m_ij) over the stored entries of a CSR matrix, -inf for empty rows."""
+    counts = np.diff(log_matrix.indptr)
+    out = np.full(len(counts), -np.inf)
+    filled = counts > 0
+    if not filled.any():
+        return out
+    starts = log_matrix.indptr[:-1][filled]
+    largest = np.maximum.reduceat(log_matrix.data, starts)
+    finite = np.where(np.isneginf(largest), 0.0, largest)
+    shifted = np.exp(log_matrix.data - np.repeat(finite, counts[filled]))
+    with np.errstate(divide="ignore"):
+        out[filled] = finite + np.log(np.add.reduceat(shifted, starts))
+    return out
