@@ -104,9 +104,9 @@ def warm(X, y, name, device):
 
 def measured_recall(clf, X, seed=1):
     """Share of the true 30 nearest of some rows that the lists of the model hold."""
-    n, k = len(X), clf._lists.indices.shape[1]
+    n, k = len(X), clf.fitted_.lists.indices.shape[1]
     rows = np.sort(np.random.default_rng(seed).choice(n, min(CHECKED, n), replace=False))
-    lists, hits = clf._lists.indices[rows], 0
+    lists, hits = clf.fitted_.lists.indices[rows], 0
     at = torch.as_tensor(rows, device=X.device)
     for i in range(0, len(rows), 50):
         asked = X[at[i : i + 50]].double()

@@ -19,6 +19,7 @@ import os
 import sys
 import time
 from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -252,7 +253,7 @@ def mnist(options):
     clf = fitted(X, y, neighbors="inverted")
     clf.predict(new[:64])
     ours = median_seconds(3, clf.predict, new)
-    index = clf._index.first
+    index = clf.fitted_.index.first
     knn = KNeighborsClassifier(n_neighbors=10, metric="precomputed", n_jobs=-1)
     knn.fit(sparse.csr_array(sparse.eye_array(n)), y)
 
@@ -270,7 +271,7 @@ def mnist(options):
     }  # fmt: skip
     # The walk does not depend on who searches for new rows: the exact index takes over.
     clf.set_params(neighbors="exact")
-    clf._index = type(clf._index)(clf._opened(X))
+    clf.fitted_ = replace(clf.fitted_, index=type(clf.fitted_.index)(clf._opened(X)))
     return [line, against_knn("mnist", X, y, new, clf, "exact")]
 
 

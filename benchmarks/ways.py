@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from draws import load, picked
 from machine import commit
+
 from report import markdown_table
 
 RESULTS = Path(__file__).with_name("results")
@@ -42,7 +43,7 @@ def measured(name, way_name):
     labels[rows] = y[rows]
     # With a given sharpness and a small alpha no fit that leaves a graph is cheaper.
     clf = ManifoldKNNClassifier(alpha=0.5, sharpness=1.0).fit(X.astype(np.float32), labels)
-    graph, labeled = clf._graph, clf.labeled_indices_
+    graph, labeled = clf.fitted_.graph, clf.labeled_indices_
     alpha = chosen_alpha("auto", "classes", len(labeled), len(y))
     chosen = chosen_way(NormalizedGraph(graph), alpha, n_columns=n_classes + 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -407,7 +407,7 @@ def test_one_label_per_class_leaves_the_confidence_a_guess():
     clf = ManifoldKNNClassifier().fit(X, y)
     assert not clf.calibrated_
     assert clf.hidden_labels_ is None
-    logs = np.sort(clf._walk.similarities.logs[y < 0].astype(float), axis=1)
+    logs = np.sort(clf.fitted_.walk.similarities.logs[y < 0].astype(float), axis=1)
     assert clf.sharpness_ == pytest.approx(2 / np.median(logs[:, 2] - logs[:, 1]), rel=1e-9)
 
 

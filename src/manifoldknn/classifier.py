@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.base.labels import EncodedLabels, encode_labels
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.base.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
 from manifoldknn.base.tensors import is_tensor
-from manifoldknn.device.steps import BuiltGraph, choose_steps
+from manifoldknn.device.steps import BuiltGraph, Steps, choose_steps
 from manifoldknn.exceptions import warn_caller
 from manifoldknn.extend.offmanifold import OwnResiduals
 from manifoldknn.graph.constrained import candidate_count
 from manifoldknn.graph.links import HandLinks, hand_links
 from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
+from manifoldknn.model.fitted import Fitted, list_settings, search_seed
 from manifoldknn.model.stream import Geometry, OnlineMixin
 from manifoldknn.search.growing import GrowingIndex
 from manifoldknn.search.searchers import check_enough
@@ -29,7 +30,7 @@ from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
 from manifoldknn.vote.sharpness import best_sharpness, resolved_reach, shown_reach, usual_sharpness
 from manifoldknn.vote.similarities import combined
-from manifoldknn.vote.votes import ClassVote, NeighborVote, class_prior, heaviest
+from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior, heaviest
 from manifoldknn.vote.walked import Walked
 from manifoldknn.walk.columns import chosen_alpha
 
@@ -277,20 +278,24 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         cannot_link: Any = None,
     ) -> Self:
         check_parameters(self.get_params(deep=False))
-        self._row_index = X.index if hasattr(X, "iloc") else None
-        self._steps = choose_steps(self.device, X)
-        X = self._steps.samples(self, X, y)
+        row_index = X.index if hasattr(X, "iloc") else None
+        steps = choose_steps(self.device, X)
+        X = steps.samples(self, X, y)
         if in_stream:  # who streams uses one buffer again and again
             X = X.clone() if is_tensor(X) else X.copy()
         labels = encode_labels(y, unlabeled=self.unlabeled)
         links = hand_links(must_link, cannot_link, labels.codes, labels.classes)
         stages = Stages(None if in_stream else self, 4, X, y)
-        self._learn(X, labels, stages, None, self.neighbors, in_stream=in_stream, links=links)
+        self._learn(
+            steps, X, labels, stages, None, self.neighbors, in_stream=in_stream, links=links
+        )
+        self.fitted_ = replace(self.fitted_, row_index=row_index)
         stages.end()
         return self
 
     def _learn(
         self,
+        steps: Steps,
         X: Any,
         labels: EncodedLabels,
         stages: Stages,
@@ -305,7 +310,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         counts = np.bincount(labels.codes[labels.labeled], minlength=len(labels.classes))
         prior = class_prior(self.class_prior, counts, labels.classes)
         graph_neighbors = usable_graph_neighbors(self.graph_neighbors, X.shape[0])
-        self._steps.check(
+        steps.check(
             X,
             search if geometry is None else None,
             len(labels.labeled),
@@ -318,9 +323,9 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         )
         warn_about_labels(labels, everything=not in_stream)
         with stages.stage("neighbours"):
-            found = geometry or self._searched(X, search, graph_neighbors)
+            found = geometry or self._searched(steps, X, search, graph_neighbors)
         with stages.stage("graph"):
-            built = self._steps.graph(
+            built = steps.graph(
                 X,
                 found.lists,
                 labels.codes,
@@ -335,20 +340,29 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
                 metric=self.metric,
             )
         with stages.stage("walk"):
-            self.classes_, self._labels = labels.classes, labels
-            self.labeled_indices_ = labels.labeled
-            self._index, self._lists, self._edges = found.index, found.lists, built.recipe.edges
-            self._lists_as_new, self._links = found.as_new, links
-            self._settings = self._list_settings()
-            self._graph, self.sigma_ = built.graph, built.recipe.sigma
+            self.classes_, self.labeled_indices_ = labels.classes, labels.labeled
+            self.sigma_ = built.recipe.sigma
             self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), X.shape[0])
-            self._walk = self._walk_from_labels(built, start)
-            self._arrivals, self._own = None, OwnResiduals(X.shape[0])
+            walk = self._walk_from_labels(steps, built, labels.codes, start)
         with stages.stage("vote"):
-            self.n_iter_, self.n_walked_ = self._walk.n_iter, X.shape[0]
+            self.n_iter_, self.n_walked_ = walk.n_iter, X.shape[0]
             self.class_prior_ = prior
-            groups, hidden = self._set_vote(built)
-            shares, codes, unreached = self._answer(self._walk.similarities, X)
+            walk, vote, groups, hidden = self._voted(steps, built, labels.codes, walk)
+            self.fitted_ = Fitted(
+                steps=steps,
+                index=found.index,
+                labels=labels,
+                lists=found.lists,
+                edges=built.recipe.edges,
+                lists_as_new=found.as_new,
+                settings=list_settings(self),
+                links=links,
+                graph=built.graph,
+                walk=walk,
+                vote=vote,
+                own=OwnResiduals(X.shape[0]),
+            )
+            shares, codes, unreached = self._answer(self.fitted_.walk.similarities, X)
             codes[labels.labeled] = labels.codes[labels.labeled]
             self.label_distributions_ = shares
             self.transduction_ = labels.decode(codes)
@@ -356,15 +370,15 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             self.hidden_labels_ = None
             if groups:
                 self.hidden_labels_ = judged(
-                    groups, hidden, labels.codes, self._vote, answered_shares(codes, len(prior))
+                    groups, hidden, labels.codes, vote, answered_shares(codes, len(prior))
                 )
 
-    def _searched(self, X: Any, search: Any, graph_neighbors: int) -> Geometry:
+    def _searched(self, steps: Steps, X: Any, search: Any, graph_neighbors: int) -> Geometry:
         """Search the neighbours of every row."""
-        how = {"metric": self.metric, "n_jobs": self.n_jobs, "seed": self._seed()}
-        index = GrowingIndex(self._steps.open_index(X, search, **how))
+        how = {"metric": self.metric, "n_jobs": self.n_jobs, "seed": search_seed(self)}
+        index = GrowingIndex(steps.open_index(X, search, **how))
         count = candidate_count(self.graph, graph_neighbors, X.shape[0])
-        neighbors = self._steps.lists(index, count)
+        neighbors = steps.lists(index, count)
         if not np.isfinite(neighbors.distances).all():
             raise ValueError(
                 f"metric={self.metric!r} gave distances that are not finite: check it, or "
@@ -375,13 +389,15 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
 
     def _walk_from_labels(
         self,
+        steps: Steps,
         built: BuiltGraph,
+        codes: NDArray[np.intp],
         start: NDArray[np.float64] | None = None,
         reach: float = FIRST_REACH,
     ) -> Walked:
-        walk = self._steps.walk(
+        walk = steps.walk(
             built,
-            self._labels.codes,
+            codes,
             len(self.classes_),
             self.alpha_,
             by_class=self.vote == "classes",
@@ -399,60 +415,74 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             )
         return walk
 
-    def _set_vote(
-        self, built: BuiltGraph
-    ) -> tuple[list[NDArray[np.intp]], list[NDArray[np.float64]]]:
-        """Choose how similarities become shares; return what was hidden for that, and its log f."""
-        prior, codes = self.class_prior_, self._labels.codes
+    def _voted(
+        self, steps: Steps, built: BuiltGraph, codes: NDArray[np.intp], walk: Walked
+    ) -> tuple[Walked, Vote, list[NDArray[np.intp]], list[NDArray[np.float64]]]:
+        """Choose how similarities become shares.
+
+        Returns a walk that is accurate as far as the vote looks, the vote, what was hidden for it,
+        and log f of that.
+        """
+        prior = self.class_prior_
         self.sharpness_, self.calibrated_ = None, False
         if self.vote == "neighbors":
-            self._vote = NeighborVote(prior, codes[self.labeled_indices_], self.n_neighbors)
-            return [], []
+            voters = NeighborVote(prior, codes[self.labeled_indices_], self.n_neighbors)
+            return walk, voters, [], []
         groups: list[NDArray[np.intp]] = []
         if isinstance(self.sharpness, str) and len(prior) > 1:
             groups = hidden_groups(codes)
         logs: list[NDArray[np.float64]] = []
         while True:  # until densities are accurate as far as the vote looks
-            known = self._walk.similarities
-            reach = resolved_reach(known.logs[codes < 0], self._walk.reach)
-            if reach <= self._walk.reach:
+            known = walk.similarities
+            reach = resolved_reach(known.logs[codes < 0], walk.reach)
+            if reach <= walk.reach:
                 usual = usual_sharpness(known.logs[codes < 0])
-                logs = self._hidden(built, groups, usual) if groups else []
-                sharpness = self._chosen_sharpness(groups, logs, usual)
-                reach = shown_reach(sharpness, self._walk.reach)
-            if reach <= self._walk.reach:
+                if groups:
+                    logs = self._hidden(steps, built, codes, groups, walk, usual)
+                sharpness = self._chosen_sharpness(codes, groups, logs, usual)
+                reach = shown_reach(sharpness, walk.reach)
+            if reach <= walk.reach:
                 break
-            self._walk = self._walk_from_labels(built, known.logarithms(), reach)
+            walk = self._walk_from_labels(steps, built, codes, known.logarithms(), reach)
         # A hidden label teaches something only where two classes reach its row.
         self.sharpness_ = sharpness
         self.calibrated_ = any((np.isfinite(part).sum(axis=1) > 1).any() for part in logs)
-        self._vote = ClassVote(prior, sharpness)
-        return groups, logs
+        return walk, ClassVote(prior, sharpness), groups, logs
 
     def _hidden(
-        self, built: BuiltGraph, groups: list[NDArray[np.intp]], usual: float
+        self,
+        steps: Steps,
+        built: BuiltGraph,
+        codes: NDArray[np.intp],
+        groups: list[NDArray[np.intp]],
+        walk: Walked,
+        usual: float,
     ) -> list[NDArray[np.float64]]:
         """Return log f of rows while their labels are hidden."""
-        return self._steps.hidden(
+        return steps.hidden(
             built,
-            self._labels.codes,
+            codes,
             groups,
             len(self.classes_),
             self.alpha_,
-            self._walk,
+            walk,
             tol=hidden_tolerance(self.tol, usual),
             max_iter=self.max_iter,
             n_jobs=self.n_jobs,
         )
 
     def _chosen_sharpness(
-        self, groups: list[NDArray[np.intp]], logs: list[NDArray[np.float64]], usual: float
+        self,
+        codes: NDArray[np.intp],
+        groups: list[NDArray[np.intp]],
+        logs: list[NDArray[np.float64]],
+        usual: float,
     ) -> float:
         if not isinstance(self.sharpness, str):
             return float(self.sharpness)
         if not groups:
             return usual
-        given = self._labels.codes[np.concatenate(groups)]
+        given = codes[np.concatenate(groups)]
         return best_sharpness(np.concatenate(logs), given, self.class_prior_, usual)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -474,7 +504,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         answers a batch takes less than 100 MB, on a GPU a quarter of what is free there.
         """
         _, codes = self._predicted(self._rows_to_predict(X), with_shares=False)
-        return self._labels.decode(codes)
+        return self.fitted_.labels.decode(codes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class shares of the vote for new rows.
@@ -517,29 +547,29 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         check_is_fitted(self)
         k = min(self.n_neighbors, len(self.labeled_indices_))
         made = None if X is None else self._made(self._new_rows(X))
-        if isinstance(self._vote, NeighborVote):
-            known = self._walk.similarities
+        if isinstance(self.fitted_.vote, NeighborVote):
+            known = self.fitted_.walk.similarities
             if made is not None:
                 known = combined(made.z, made.indices, known, n_jobs=self.n_jobs)
             weights, voters = heaviest(known.logs, k)
             scale = np.exp(known.log_scale)[:, None]
             return scale * weights, self.labeled_indices_[voters]
-        n = self._index.n_samples
+        n = self.fitted_.index.n_samples
         z, indices = np.ones((n, 1)), np.arange(n)[:, None]
         if made is not None:
             z, indices = made.z, made.indices
-        if self._arrivals is not None:
-            z, indices = self._arrivals.on_walked(z, indices)
-        codes = self._labels.codes[self.labeled_indices_]
-        assert self._walk.log_sums is not None
+        if self.fitted_.arrivals is not None:
+            z, indices = self.fitted_.arrivals.on_walked(z, indices)
+        codes = self.fitted_.labels.codes[self.labeled_indices_]
+        assert self.fitted_.walk.log_sums is not None
         counts = np.bincount(codes)
-        walked = self._walk.similarities.rows(slice(0, self.n_walked_)).logarithms()
+        walked = self.fitted_.walk.similarities.rows(slice(0, self.n_walked_)).logarithms()
         shares, voters = deciding_labels(
-            self._graph,
+            self.fitted_.graph,
             z,
             indices,
             self.labeled_indices_,
-            self._walk.log_sums + np.log(counts[codes]),
+            self.fitted_.walk.log_sums + np.log(counts[codes]),
             (walked - np.log(counts)).max(axis=1) + np.log1p(-self.tol),
             self.alpha_,
             k,
@@ -548,11 +578,6 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             n_jobs=self.n_jobs,
         )
         return shares, self.labeled_indices_[voters]
-
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return 0
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

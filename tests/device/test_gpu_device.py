@@ -138,12 +138,12 @@ def test_without_memory_the_cpu_walks():
     steps = TorchSteps(torch.device("cuda"))
     pairs = {"graph": "pruned", "graph_neighbors": 10, "metric": "euclidean"}
     options = {"sigma": "auto", "tree_depth": 2, "theta": 0.1, "links": NO_LINKS, "n_jobs": None}
-    built = steps.graph(X, cpu._lists, y, edges=None, **options, **pairs)
+    built = steps.graph(X, cpu.fitted_.lists, y, edges=None, **options, **pairs)
     with room(4e6):
         found = steps.walk(
             built, y, 3, cpu.alpha_, by_class=True, start=None, n_jobs=1, tol=1e-3, max_iter=1000
         )
-    test_gpu_walk.check_same(found, cpu._walk, 1e-3)
+    test_gpu_walk.check_same(found, cpu.fitted_.walk, 1e-3)
 
 
 def test_little_memory_makes_the_graph_slower_and_no_worse():

@@ -58,14 +58,16 @@ def digits():
 def assert_alike(ours, cpu, atol=1e-4):
     """The same graph, answers within the accuracy of the walk."""
     # Where two neighbours are equally far but for rounding, either may come first.
-    assert (ours._lists.indices == cpu._lists.indices).mean() > 0.999
-    assert ours._lists.indices.dtype == cpu._lists.indices.dtype
-    np.testing.assert_allclose(ours._lists.distances, cpu._lists.distances, rtol=1e-12)
-    for one, two in zip(ours._edges, cpu._edges):
+    assert (ours.fitted_.lists.indices == cpu.fitted_.lists.indices).mean() > 0.999
+    assert ours.fitted_.lists.indices.dtype == cpu.fitted_.lists.indices.dtype
+    np.testing.assert_allclose(
+        ours.fitted_.lists.distances, cpu.fitted_.lists.distances, rtol=1e-12
+    )
+    for one, two in zip(ours.fitted_.edges, cpu.fitted_.edges):
         assert one.dtype == two.dtype
         np.testing.assert_allclose(one, two, rtol=1e-12)
     assert ours.sigma_ == pytest.approx(cpu.sigma_, rel=1e-12)
-    W, V = ours._graph.log_weights, cpu._graph.log_weights
+    W, V = ours.fitted_.graph.log_weights, cpu.fitted_.graph.log_weights
     assert (W.indices == V.indices).all()
     np.testing.assert_allclose(W.data, V.data, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(ours.label_distributions_, cpu.label_distributions_, atol=atol)
@@ -125,7 +127,7 @@ def test_links_by_hand(digits, device, vote):
     cpu, ours = (classifier(d, vote=vote, tol=1e-6).fit(X, y, **links) for d in ("cpu", device))
     assert_alike(ours, cpu)
     one, other = pairs[same].T
-    assert (ours._graph.log_weights[one, other] == 0.0).all()  # log 1
+    assert (ours.fitted_.graph.log_weights[one, other] == 0.0).all()  # log 1
     rows = np.flatnonzero(y < 0)[400:402]
     for clf in (ours, cpu):
         clf.set_labels(rows, truth[rows])
@@ -210,10 +212,12 @@ def test_auto_follows_a_tensor_on_the_gpu(digits, dtype):
     X, _, y = digits
     there = torch.from_numpy(X).to("cuda", dtype)
     clf = ManifoldKNNClassifier().fit(there, torch.from_numpy(y).cuda())
-    assert clf._steps.device.type == "cuda"
-    cpu = ManifoldKNNClassifier().fit(there.float().cpu().numpy().astype(clf._index.X.dtype), y)
+    assert clf.fitted_.steps.device.type == "cuda"
+    cpu = ManifoldKNNClassifier().fit(
+        there.float().cpu().numpy().astype(clf.fitted_.index.X.dtype), y
+    )
     assert (clf.transduction_ == cpu.transduction_).mean() > 0.998
-    assert (clf.predict(there) == cpu.predict(clf._index.X)).mean() > 0.998
+    assert (clf.predict(there) == cpu.predict(clf.fitted_.index.X)).mean() > 0.998
     with pytest.raises(ValueError, match="contains NaN"):
         clf.predict(torch.full_like(there[:2], torch.nan))
 
@@ -238,7 +242,7 @@ def test_everything_that_follows_a_fit(digits, device, tmp_path):
     assert suggest(ours, 5).rows.tolist() == suggest(cpu, 5).rows.tolist()
     assert find_label_errors(ours).rows.tolist() == find_label_errors(cpu).rows.tolist()
     assert inspect(ours).n_edges == inspect(cpu).n_edges
-    whole = classifier(device).fit(ours._index.X, ours._labels.codes)
+    whole = classifier(device).fit(ours.fitted_.index.X, ours.fitted_.labels.codes)
     np.testing.assert_allclose(
         ours.label_distributions_, whole.label_distributions_, rtol=0, atol=1e-6
     )
@@ -253,7 +257,7 @@ def test_the_device_of_a_model_can_be_changed(digits):
     X, _, y = digits
     clf = classifier().fit(X, y)
     clf.set_params(device="cpu").refresh()
-    assert isinstance(clf._index.first, ExactIndex)
+    assert isinstance(clf.fitted_.index.first, ExactIndex)
     assert_alike(clf, ManifoldKNNClassifier(device="cpu").fit(X, y))
 
 
@@ -382,7 +386,7 @@ def test_weights_without_room_on_the_device_are_combined_on_the_cpu(digits, monk
     with monkeypatch.context() as patch:
         patch.setattr(module, "KnownSimilarities", no_room)
         np.testing.assert_allclose(again.predict_proba(new), expected, atol=1e-6)
-        assert again._steps._known is None
+        assert again.fitted_.steps._known is None
         patch.setattr(module, "KnownSimilarities", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             again.predict(new)
@@ -395,9 +399,9 @@ def test_samples_are_sent_once(digits, monkeypatch):
     sent, move = [], module.moved
     monkeypatch.setattr(module, "moved", lambda part, *to: sent.append(part) or move(part, *to))
     clf.set_labels([7], [truth[7]])
-    assert any(part is clf._index.first.device_rows.exact for part in sent)
-    assert not any(part is clf._index.X for part in sent)
-    again = classifier().fit(X, clf._labels.codes)
+    assert any(part is clf.fitted_.index.first.device_rows.exact for part in sent)
+    assert not any(part is clf.fitted_.index.X for part in sent)
+    again = classifier().fit(X, clf.fitted_.labels.codes)
     np.testing.assert_allclose(clf.label_distributions_, again.label_distributions_, atol=1e-6)
 
 
@@ -433,17 +437,17 @@ def test_a_device_that_was_set_is_chosen_with_the_next_walk(digits):
     X, _, y = digits
     clf = classifier().fit(X, y)
     clf.set_params(device="auto").refresh()  # rows are kept as arrays, so that is the CPU
-    assert isinstance(clf._index.first, ExactIndex)
+    assert isinstance(clf.fitted_.index.first, ExactIndex)
     clf.set_params(device="torch:cpu").set_labels([0], [y.max()])
-    assert isinstance(clf._index.first, TorchIndex)
+    assert isinstance(clf.fitted_.index.first, TorchIndex)
     clf.set_params(n_neighbors=3).refresh()
-    assert isinstance(clf._index.first, TorchIndex)
+    assert isinstance(clf.fitted_.index.first, TorchIndex)
 
 
 def test_a_device_of_torch_as_parameter(digits, tmp_path):
     X, _, y = digits
     clf = clone(ManifoldKNNClassifier(device=torch.device("cpu"))).fit(X, y)
-    assert isinstance(clf._index.first, ExactIndex)
+    assert isinstance(clf.fitted_.index.first, ExactIndex)
     persist.save(clf, tmp_path / "model.mknn")
     assert persist.load(tmp_path / "model.mknn").device == "cpu"
     clf.set_params(device="cpu").refresh()
@@ -472,7 +476,7 @@ def test_labels_and_rows_as_tensors(digits):
     expected = ManifoldKNNClassifier().fit(X, y).set_labels(rows, truth[rows])
     clf = ManifoldKNNClassifier().fit(X, y)
     clf.set_labels(torch.from_numpy(rows), torch.from_numpy(truth[rows]))
-    assert (clf._labels.codes == expected._labels.codes).all()
+    assert (clf.fitted_.labels.codes == expected.fitted_.labels.codes).all()
     mask = torch.zeros(len(X), dtype=torch.bool)
     mask[torch.from_numpy(rows)] = True
     clf.set_labels(mask, torch.tensor(7))
@@ -480,7 +484,7 @@ def test_labels_and_rows_as_tensors(digits):
     clf.set_labels(torch.tensor(int(rows[0])), torch.tensor(3.0, requires_grad=True).to(torch.int8))
     assert clf.transduction_[rows[0]] == 3
     clf.set_labels(torch.from_numpy(rows), torch.tensor(-1))
-    assert (clf._labels.codes == ManifoldKNNClassifier().fit(X, y)._labels.codes).all()
+    assert (clf.fitted_.labels.codes == ManifoldKNNClassifier().fit(X, y)._labels.codes).all()
 
 
 def test_no_neighbour_library_of_the_cpu_is_imported():

@@ -76,9 +76,9 @@ def test_decision_shows_the_answers(arch):
 
 def test_graph_shows_every_edge_where_it_is(arch):
     ax = plot_graph(arch).ax_
-    W = arch._graph.log_weights.tocoo()
+    W = arch.fitted_.graph.log_weights.tocoo()
     once = W.row < W.col
-    X = arch._index.X
+    X = arch.fitted_.index.X
     expected = np.stack([X[W.row[once]], X[W.col[once]]], axis=1)
     np.testing.assert_array_equal(np.array(ax.collections[0].get_segments()), expected)
     alpha = ax.collections[0].get_colors()[:, 3]
@@ -103,9 +103,9 @@ def test_more_columns_are_brought_to_two(iris):
 
 
 def test_frames(arch):
-    frame = pd.DataFrame(arch._index.X, columns=["x", "y"])
+    frame = pd.DataFrame(arch.fitted_.index.X, columns=["x", "y"])
     clf = ManifoldKNNClassifier().fit(
-        frame, np.where(arch._labels.codes >= 0, arch.transduction_, -1)
+        frame, np.where(arch.fitted_.labels.codes >= 0, arch.transduction_, -1)
     )
     assert plot_decision(clf, grid_resolution=5).ax_.images
 

@@ -13,7 +13,8 @@ from sklearn.datasets import load_digits, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NearestNeighbors
 
-from manifoldknn import ManifoldKNNClassifier, persist
+from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.files import persist
 from manifoldknn.files.archive import read_archive, write_archive
 from manifoldknn.files.persist import ModelFileError
 from manifoldknn.files.plain import to_plain
@@ -52,8 +53,8 @@ def assert_same(clf, again, Q):
             a, b = (getattr(model.hidden_labels_, field.name) for model in (clf, again))
             np.testing.assert_array_equal(a, b)
         assert clf.hidden_labels_.interval() == again.hidden_labels_.interval()
-    np.testing.assert_array_equal(clf._links.must, again._links.must)
-    np.testing.assert_array_equal(clf._links.cannot, again._links.cannot)
+    np.testing.assert_array_equal(clf.fitted_.links.must, again.fitted_.links.must)
+    np.testing.assert_array_equal(clf.fitted_.links.cannot, again.fitted_.links.cannot)
     np.testing.assert_array_equal(clf.predict_proba(Q), again.predict_proba(Q))
     np.testing.assert_array_equal(clf.predict(Q), again.predict(Q))
     for a, b in zip(clf.kneighbors(Q), again.kneighbors(Q)):
@@ -144,7 +145,7 @@ def test_sparse_and_single_precision(moons, tmp_path):
     for data in (sparse.csr_array(X), X.astype(np.float32)):
         clf = ManifoldKNNClassifier().fit(data, y)
         again = there_and_back(clf, tmp_path)
-        assert type(again._index.X) is type(clf._index.X)
+        assert type(again.fitted_.index.X) is type(clf.fitted_.index.X)
         assert_same(clf, again, data[:20])
 
 
@@ -171,7 +172,7 @@ def test_approximate_search_is_built_again_the_same(tmp_path):
     y[:60] = truth[:60]
     clf = ManifoldKNNClassifier(neighbors="inverted", random_state=3).fit(X, y)
     again = there_and_back(clf, tmp_path)
-    assert isinstance(again._index.first, InvertedIndex)
+    assert isinstance(again.fitted_.index.first, InvertedIndex)
     assert_same(clf, again, X[:200] + 0.1)
 
 

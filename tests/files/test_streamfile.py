@@ -3,7 +3,7 @@ import pytest
 
 from manifoldknn import ManifoldKNNClassifier, persist
 from manifoldknn.files.archive import ModelFileError
-from manifoldknn.files.streamfile import plain_stream, put_stream, restore_stream
+from manifoldknn.files.streamfile import plain_stream, put_stream, restored_stream
 
 
 def streamed(n=120, late=15, seed=0, **settings):
@@ -15,7 +15,7 @@ def streamed(n=120, late=15, seed=0, **settings):
     half = late // 2
     clf.partial_fit(X[n - late : n - half], refresh=False)
     clf.partial_fit(X[n - half :], refresh=False)
-    assert clf._arrivals is not None
+    assert clf.fitted_.arrivals is not None
     return clf, X
 
 
@@ -75,17 +75,17 @@ HARM = {
 def test_what_cannot_be_is_refused(what):
     clf, _ = streamed()
     arrays, data = put_stream(clf), plain_stream(clf)
-    restore_stream(clf, arrays, data)
+    restored_stream(clf, clf.fitted_.walk, arrays, data)
     name, harm = HARM[what]
     with pytest.raises(ValueError, match="cannot be"):
-        restore_stream(clf, {**arrays, name: harm(arrays[name])}, data)
+        restored_stream(clf, clf.fitted_.walk, {**arrays, name: harm(arrays[name])}, data)
 
 
 def test_late_rows_must_be_there(tmp_path):
     clf, _ = streamed()
     arrays = {k: v for k, v in put_stream(clf).items() if not k.startswith("late_")}
     with pytest.raises(ValueError, match="rows cannot be"):
-        restore_stream(clf, arrays, plain_stream(clf))
+        restored_stream(clf, clf.fitted_.walk, arrays, plain_stream(clf))
     persist.save(clf, tmp_path / "model.mknn")
     content = (tmp_path / "model.mknn").read_bytes()
     (tmp_path / "model.mknn").write_bytes(content[: len(content) // 2])

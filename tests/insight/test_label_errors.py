@@ -92,7 +92,7 @@ def test_its_own_label_plays_no_part(spoiled):
     row = int(np.flatnonzero(y >= 0)[0])
     changed = y.copy()
     changed[row] = (y[row] + 1) % 10
-    again = ManifoldKNNClassifier().fit(clf._index.X, changed)
+    again = ManifoldKNNClassifier().fit(clf.fitted_.index.X, changed)
     np.testing.assert_allclose(unlinked_shares(clf)[0], unlinked_shares(again)[0], atol=0.03)
 
 

@@ -146,9 +146,9 @@ def test_reasons_are_true(graph):
     clf = ManifoldKNNClassifier(graph=graph, graph_neighbors=2, sigma=0.5).fit(X, y)
     found = suggest(clf, 58)
     linked = np.isfinite(
-        clf._graph.log_weights
+        clf.fitted_.graph.log_weights
         if graph == "full"
-        else np.where(clf._graph.log_weights.toarray() != 0, 1.0, np.inf)
+        else np.where(clf.fitted_.graph.log_weights.toarray() != 0, 1.0, np.inf)
     ).astype(float)
     steps = csgraph.shortest_path(linked, unweighted=True, indices=[0, 59]).min(axis=0)
     alone = [row for row, why in zip(found.rows, found.reasons) if "without a label nearby" in why]

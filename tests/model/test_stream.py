@@ -160,7 +160,7 @@ def test_later_rows_lean_on_earlier_ones():
     chain = end + np.linspace(0.1, 30, 90)[:, None] * np.array([-1.0, -1.0, -1.0])
     for row in chain:
         clf.partial_fit(row[None], refresh=False)
-    near = clf._arrivals.indices.values[-1]
+    near = clf.fitted_.arrivals.indices.values[-1]
     assert (near >= 60 + 80).all()
     assert (clf.transduction_[60:] == clf.transduction_[60]).all()
     assert clf.predict(chain[-1:] + 0.1)[0] == clf.transduction_[60]
@@ -171,9 +171,9 @@ def test_a_long_stream_without_refresh_opens_its_search_anew():
     clf = ManifoldKNNClassifier().fit(X[:200], y[:200])
     for start in range(200, 2500, 100):
         clf.partial_fit(X[start : start + 100], refresh=False)
-    assert clf._index.first.n_samples > 200
-    assert clf._index.n_samples == 2500
-    assert clf._arrivals.n_walked == 200
+    assert clf.fitted_.index.first.n_samples > 200
+    assert clf.fitted_.index.n_samples == 2500
+    assert clf.fitted_.arrivals.n_walked == 200
     clf.set_labels([2400], [0])  # searches anew, and all rows are in the graph
     y[2400] = 0
     assert_same_model(clf, ManifoldKNNClassifier().fit(X, y))
@@ -267,9 +267,9 @@ def test_auto_refreshes_when_the_model_has_grown_by_a_fifth():
     X, y, _ = clouds(n=160)
     clf = ManifoldKNNClassifier().fit(X[:100], y[:100])
     clf.partial_fit(X[100:119])
-    assert len(clf._arrivals) == 19
+    assert len(clf.fitted_.arrivals) == 19
     clf.partial_fit(X[119:120])
-    assert clf._arrivals is None
+    assert clf.fitted_.arrivals is None
     assert_same_model(clf, ManifoldKNNClassifier().fit(X[:120], y[:120]))
 
 
@@ -278,11 +278,11 @@ def test_auto_refreshes_when_the_stream_has_moved():
     X, y, _ = clouds(n=1100)
     away = np.random.default_rng(1).normal(size=(30, 3)) + np.array([0.0, 0.0, 40.0])
     here = ManifoldKNNClassifier().fit(X[:1000], y[:1000]).partial_fit(X[1000:1030])
-    assert len(here._arrivals) == 30
-    assert here._arrivals.off_manifold.values.mean() < 0.1
+    assert len(here.fitted_.arrivals) == 30
+    assert here.fitted_.arrivals.off_manifold.values.mean() < 0.1
     there = ManifoldKNNClassifier().fit(X[:1000], y[:1000]).partial_fit(away)
-    assert there._arrivals is None
-    assert len(there._graph.must_link) == 1030
+    assert there.fitted_.arrivals is None
+    assert len(there.fitted_.graph.must_link) == 1030
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_rows_that_nobody_reaches_may_be_refused():
     clf = both.fit(X[:60], y[:60])
     with pytest.raises(UnreachedError):
         clf.partial_fit(X[50:90], refresh=True)
-    assert len(clf.transduction_) == clf._index.n_samples == 60
+    assert len(clf.transduction_) == clf.fitted_.index.n_samples == 60
     clf.partial_fit(X[:5], refresh=False)
     assert len(clf.transduction_) == 65
 
@@ -399,8 +399,8 @@ def test_copies_grow_apart():
     twin = copy.copy(clf)
     clf.partial_fit(X[110:130], refresh=False)
     twin.partial_fit(X[130:160], refresh=False)
-    np.testing.assert_array_equal(clf._index.X, X[:130])
-    np.testing.assert_array_equal(twin._index.X, np.concatenate([X[:110], X[130:160]]))
+    np.testing.assert_array_equal(clf.fitted_.index.X, X[:130])
+    np.testing.assert_array_equal(twin.fitted_.index.X, np.concatenate([X[:110], X[130:160]]))
     np.testing.assert_array_equal(clf.transduction_[110:], clf.predict(X[110:130]))
     np.testing.assert_array_equal(twin.transduction_[110:], twin.predict(X[130:160]))
 
@@ -419,8 +419,8 @@ def test_fewer_rows_than_neighbours():
         clf = ManifoldKNNClassifier().fit(X[:5], y[:5])
     for start in range(5, 12):
         clf.partial_fit(X[start : start + 1], refresh=False)
-    assert clf._arrivals.z.values.shape == (7, 10)
-    np.testing.assert_allclose(clf._arrivals.z.values.sum(axis=1), 1.0)
+    assert clf.fitted_.arrivals.z.values.shape == (7, 10)
+    np.testing.assert_allclose(clf.fitted_.arrivals.z.values.sum(axis=1), 1.0)
     assert_same_model(clf.partial_fit(X[12:], refresh=True), ManifoldKNNClassifier().fit(X, y))
 
 
@@ -459,7 +459,7 @@ def test_a_buffer_may_be_used_again():
 def test_no_labels_to_set_change_nothing():
     X, y, _ = clouds(n=100)
     clf = ManifoldKNNClassifier().fit(X, y)
-    graph = clf._graph
+    graph = clf.fitted_.graph
     assert clf.set_labels([], []) is clf
     assert clf.set_labels(np.zeros(100, dtype=bool), 1)._graph is graph
 
@@ -468,7 +468,7 @@ def test_another_search_is_opened_on_refresh():
     X, y, _ = clouds(n=300)
     clf = ManifoldKNNClassifier(neighbors="exact").fit(X, y)
     clf.set_params(neighbors="inverted").refresh()
-    assert isinstance(clf._index.first, InvertedIndex)
+    assert isinstance(clf.fitted_.index.first, InvertedIndex)
 
 
 # Where the walk starts from what is known, and with links.
@@ -478,7 +478,7 @@ def assert_same_bits(clf, other):
     for name in ("classes_", "transduction_", "label_distributions_", "class_prior_"):
         np.testing.assert_array_equal(getattr(clf, name), getattr(other, name))
     assert (clf.alpha_, clf.sharpness_) == (other.alpha_, other.sharpness_)
-    mine, theirs = clf._walk.similarities, other._walk.similarities
+    mine, theirs = clf.fitted_.walk.similarities, other.fitted_.walk.similarities
     np.testing.assert_array_equal(mine.logs, theirs.logs)
     np.testing.assert_array_equal(mine.log_scale, theirs.log_scale)
     np.testing.assert_array_equal(clf.hidden_labels_.shares, other.hidden_labels_.shares)
@@ -502,11 +502,13 @@ def test_a_warm_start_is_a_new_fit_to_the_tolerance_and_refreshed_to_the_last_bi
                 y[280:] = truth[280:]
             new = make().fit(X[: 280 + 20 * step], y[: 280 + 20 * step], **links)
             np.testing.assert_allclose(
-                clf._walk.similarities.logarithms(), new._walk.similarities.logarithms(), atol=tol
+                clf.fitted_.walk.similarities.logarithms(),
+                new.fitted_.walk.similarities.logarithms(),
+                atol=tol,
             )
             assert clf.sharpness_ == pytest.approx(new.sharpness_, rel=1e-3)
         assert_same_bits(clf.refresh(), new)
-    assert linked == bool(clf._links)
+    assert linked == bool(clf.fitted_.links)
 
 
 def test_links_hold_until_the_next_fit():
@@ -515,7 +517,7 @@ def test_links_hold_until_the_next_fit():
     with pytest.raises(ValueError, match="cannot_link cuts rows 50 and 51 apart, but both are"):
         clf.set_labels([50, 51], [1, 1])
     clf.partial_fit(X[:5] + 0.1, refresh=False).refresh()
-    assert clf._links.cannot.tolist() == [[50, 51]]
+    assert clf.fitted_.links.cannot.tolist() == [[50, 51]]
     assert not clf.fit(X, y)._links
     clf.set_labels([50, 51], [1, 1])
 

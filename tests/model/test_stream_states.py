@@ -115,7 +115,7 @@ class Life(RuleBasedStateMachine):
         before = len(self.X)
         self.clf.partial_fit(X, nobody if given else None, refresh=refresh)
         self.X, self.y = np.concatenate([self.X, X]), np.concatenate([self.y, nobody])
-        if self.clf._arrivals is not None:  # no walk since: they got what predict said
+        if self.clf.fitted_.arrivals is not None:  # no walk since: they got what predict said
             np.testing.assert_array_equal(self.clf.transduction_[before:], expected)
 
     @rule(data=st.data())
@@ -211,8 +211,8 @@ class Life(RuleBasedStateMachine):
         np.testing.assert_allclose(clf.label_distributions_.sum(axis=1), 1.0)
         assert (clf.label_distributions_ >= 0).all()
         assert set(clf.transduction_) <= {-1, *clf.classes_}
-        np.testing.assert_array_equal(clf._index.X, self.X)
-        known = clf._walk.similarities
+        np.testing.assert_array_equal(clf.fitted_.index.X, self.X)
+        known = clf.fitted_.walk.similarities
         columns = clf.classes_ if clf.vote == "classes" else labeled
         assert known.logs.shape == (n, len(columns))
         assert known.log_scale.shape == (n,)

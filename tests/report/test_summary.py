@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier, as_published, inspect
+from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.report.summary import as_table, summary_data, summary_text
 from manifoldknn.tables.session import Session
-from manifoldknn.vote.hidden import hidden_groups, hidden_labels
+from manifoldknn.vote.hidden import hidden_groups
 
 DATA = {
     "rows": 1000, "labelled": 3, "labels_per_class": {"a": 1, "b": 2},

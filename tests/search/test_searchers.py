@@ -222,7 +222,7 @@ def test_duplicates_do_not_make_a_searcher_a_stranger():
     searcher = NearestNeighbors()
     for rows in (X, sparse.csr_array(X)):
         clf = ManifoldKNNClassifier(neighbors=searcher.fit(rows)).fit(rows, y)
-        assert clf._index.first._searcher is searcher
+        assert clf.fitted_.index.first._searcher is searcher
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_new_rows_near_which_it_finds_too_few_are_compared_with_all():
     X, y = blobs()
     clf = ManifoldKNNClassifier(neighbors=RadiusNeighborsTransformer(radius=8.0)).fit(X, y)
     new = np.concatenate([np.full((1, 5), 1e3), X[:3] + 0.01, [[-50.0, 0, 9, 9, 9]]])
-    found, exact = clf._index.query(new, 10), ExactIndex(X).query(new, 10)
+    found, exact = clf.fitted_.index.query(new, 10), ExactIndex(X).query(new, 10)
     np.testing.assert_array_equal(found.indices, exact.indices)
     for rows in (new, new[:1]):
         expected = ManifoldKNNClassifier().fit(X, y).predict(rows)

@@ -72,7 +72,7 @@ def test_shares_of_fitted_rows_of_new_ones_and_of_arrivals(problem, graph, way, 
 
 def combined(clf, rows, seen, parts):
     """Parts of new rows: those of their neighbours, by the weights of equation 7."""
-    near = clf._index.query(rows, min(clf.graph_neighbors, len(seen))).indices
+    near = clf.fitted_.index.query(rows, min(clf.graph_neighbors, len(seen))).indices
     return np.einsum("ij,ijl->il", simplex_weights(rows, seen[near]), parts[near])
 
 

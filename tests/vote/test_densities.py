@@ -47,7 +47,9 @@ def assert_like_oracle(clf, true, y):
     reached = true.f.max(axis=1) > 0
     np.testing.assert_array_equal(clf.unreached_, ~reached)
     with np.errstate(divide="ignore"):
-        assert_close(clf._walk.similarities.logarithms(), np.log(true.f), clf._walk.reach)
+        assert_close(
+            clf.fitted_.walk.similarities.logarithms(), np.log(true.f), clf.fitted_.walk.reach
+        )
     near = clf.sharpness_ == pytest.approx(true.sharpness, rel=1e-2)
     if not near and len(true.hidden_rows):  # then on another hill that is no lower
         log = np.log([clf.sharpness_, true.sharpness])
@@ -159,8 +161,8 @@ def test_outliers_a_thousand_times_as_far(graph, way):
         with forced(way):
             clf = ManifoldKNNClassifier(graph=graph, graph_neighbors=3, sigma=0.7, tol=1e-9)
             clf.fit(X, y)
-        expected = exact_densities(clf._graph, y, clf.alpha_)
-        assert_close(clf._walk.similarities.logarithms(), expected, clf._walk.reach)
+        expected = exact_densities(clf.fitted_.graph, y, clf.alpha_)
+        assert_close(clf.fitted_.walk.similarities.logarithms(), expected, clf.fitted_.walk.reach)
 
 
 def walked_f(graph, y, alpha, way, **options):
@@ -280,6 +282,6 @@ def test_classes_far_apart_are_as_sharp_whatever_the_way(way):
     assert 2 / true.usual > 100
     with forced(way):
         clf = ManifoldKNNClassifier(**how).fit(X, y)
-    assert_close(clf._walk.similarities.logarithms(), np.log(true.f), atol=1e-3)
+    assert_close(clf.fitted_.walk.similarities.logarithms(), np.log(true.f), atol=1e-3)
     assert clf.sharpness_ == pytest.approx(true.sharpness, rel=1e-2)
     np.testing.assert_allclose(clf.label_distributions_, true.p, rtol=1e-2)

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.insight.hidden_labels import hidden_labels
+from manifoldknn.model.fitted import graph_recipe
 from manifoldknn.vote.hidden import (
     HiddenLabels,
     answered_shares,
     fold_numbers,
     hidden_groups,
-    hidden_labels,
     hidden_tolerance,
     hidden_weights,
 )
@@ -199,11 +200,11 @@ def test_weights_of_hidden_rows_are_those_of_the_walk_from_labels():
     y[:20] = np.arange(20) % 2
     clf = ManifoldKNNClassifier(vote="neighbors", tol=1e-9).fit(X, y)
     hidden = np.array([2, 7, 11])
-    found = hidden_weights(clf._recipe(), y, hidden, clf.alpha_, tol=1e-9, max_iter=1000)
+    found = hidden_weights(graph_recipe(clf), y, hidden, clf.alpha_, tol=1e-9, max_iter=1000)
     again = refitted(clf, X, y, hidden)
     assert np.isneginf(found[:, hidden]).all()
     rest = np.setdiff1d(np.arange(20), hidden)
-    expected = again._walk.similarities.logarithms()[hidden]
+    expected = again.fitted_.walk.similarities.logarithms()[hidden]
     np.testing.assert_allclose(found[:, rest], expected, atol=1e-5)
 
 

@@ -22,7 +22,9 @@ from manifoldknn.cli.options import as_options, build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
 from manifoldknn.exceptions import UnreachedError
 from manifoldknn.files.jsontext import json_text
+from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
+from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
@@ -34,7 +36,6 @@ from manifoldknn.tables.outputs import (
     write_table,
 )
 from manifoldknn.tables.session import Session, learn, noted, stage
-from manifoldknn.vote.hidden import hidden_labels
 
 __all__ = ["main"]
 
@@ -102,7 +103,7 @@ def _classify(options: argparse.Namespace) -> None:
         session = learn(table, options)
         clf = session.classifier
         with stage(session.seconds, "off manifold"), noted(session.notes):
-            off = -clf.score_samples() / clf._limit()
+            off = -clf.score_samples() / off_manifold_limit(clf)
         hidden = None
         if options.validate:
             with stage(session.seconds, "validation"), noted(session.notes):
@@ -110,7 +111,7 @@ def _classify(options: argparse.Namespace) -> None:
         with stage(session.seconds, "graph health"):
             health = _in_options(inspect(clf, index=session.ids))
         predicted = clf.transduction_
-        codes = clf._labels.numbers(predicted)
+        codes = clf.fitted_.labels.numbers(predicted)
         confidence, margin = answers(clf.label_distributions_, codes, clf.unreached_)
         column = table.like(options.label, predicted.tolist())
         added = dict(zip(names, (column, confidence, margin, off, clf.unreached_)))

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from manifoldknn import persist
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.files.archive import ModelFileError
+from manifoldknn.model.answering import answers_to
 from manifoldknn.model.cautions import confidence_words
+from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.inputs import opened
@@ -82,11 +84,10 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
         if unknown:
             notes.append(f"not used by the model: {', '.join(map(said_name, unknown[:10]))}")
         with stage(seconds, "classifying"), noted(notes):
-            rows = clf._new_rows(X)
-            shares, codes, unreached = clf._answer(clf._reconstructed(rows), rows)
-            off = -clf.score_samples(X) / clf._limit()
+            shares, codes, unreached = answers_to(clf, X)
+            off = -clf.score_samples(X) / off_manifold_limit(clf)
         confidence, margin = answers(shares, codes, unreached)
-        texts = ["" if name is None else str(name) for name in clf._labels.decode(codes)]
+        texts = ["" if name is None else str(name) for name in clf.fitted_.labels.decode(codes)]
         column = table.typed(label_type, texts)
         added = dict(zip(names, (column, confidence, margin, off, unreached)))
         with stage(seconds, "writing"):

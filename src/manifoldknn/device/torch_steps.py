@@ -250,18 +250,18 @@ class TorchSteps:
         self, model: Any, X: Any
     ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
         """Yield chunks of new rows: reconstructed on the device, and voted for."""
-        index = model._index
+        index = model.fitted_.index
         first = getattr(index.first, "opened", index.first)
         on_device = not index.n_late and isinstance(first, TorchIndex)
         rows = first.device_rows if on_device else None
-        known = None if rows is None else self._similarities(model._walk.similarities, rows)
+        known = None if rows is None else self._similarities(model.fitted_.walk.similarities, rows)
         if known is None:
             other: Steps = CpuSteps()
             # `new_rows` left it to the device to look them through.
             yield from other.votes(model, check_new_samples(model, as_numpy(X), index.template))
             return
         n_neighbors = min(model.graph_neighbors, index.n_samples)
-        yield from device_votes(X, first, known, model._vote.shares, n_neighbors=n_neighbors)
+        yield from device_votes(X, first, known, model.fitted_.vote.shares, n_neighbors=n_neighbors)
 
     def _similarities(self, source: Similarities, rows: Any) -> KnownSimilarities | None:
         """Return similarities of samples on the device; None where they find no room."""

@@ -180,7 +180,7 @@ class GraphDisplay(_Display):
     ) -> Self:
         """Take the graph of a classifier and draw; see `plot_graph`."""
         check_all_walked(classifier)
-        graph = classifier._graph
+        graph = classifier.fitted_.graph
         if not graph.is_sparse or graph.log_weights.nnz > 2 * _MOST_EDGES:
             raise ValueError(
                 f"plot_graph draws at most {_MOST_EDGES:,} edges: fit fewer rows, and not "
@@ -328,7 +328,7 @@ def plot_graph(
     >>> y[5:50] = y[55:100] = y[105:] = -1
     >>> clf = ManifoldKNNClassifier().fit(X, y)
     >>> display = plot_graph(clf, ax=Figure().subplots())
-    >>> len(display.ax_.collections[0].get_segments()) == clf._graph.log_weights.nnz // 2
+    >>> len(display.ax_.collections[0].get_segments()) == clf.fitted_.graph.log_weights.nnz // 2
     True
     """
     return GraphDisplay.from_estimator(classifier, points=points, ax=ax, title=title)
@@ -377,7 +377,7 @@ def plot_confidence(
 
 
 def _dense(classifier: ManifoldKNNClassifier) -> NDArray[Any]:
-    X = classifier._index.X
+    X = classifier.fitted_.index.X
     return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
@@ -392,7 +392,7 @@ def _like_fitted(classifier: ManifoldKNNClassifier, rows: NDArray[Any]) -> Any:
 
 
 def _places(classifier: ManifoldKNNClassifier, points: ArrayLike | None) -> NDArray[np.float64]:
-    n = classifier._graph.n_samples
+    n = classifier.fitted_.graph.n_samples
     if points is not None:
         places = np.asarray(points, dtype=np.float64)
         if places.shape != (n, 2):

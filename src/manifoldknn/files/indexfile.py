@@ -21,7 +21,7 @@ def put_row_index(classifier: Any) -> Arrays:
     Empty without an index, and, with a warning, where it is neither of numbers nor of texts nor of
     dates.
     """
-    index = getattr(classifier, "_row_index", None)
+    index = classifier.fitted_.row_index
     if index is None or len(index) != len(classifier.unreached_):
         return {}
     names = row_ids(index, len(index))

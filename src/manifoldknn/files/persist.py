@@ -23,7 +23,7 @@ from manifoldknn.base.samples import check_spread
 from manifoldknn.base.tensors import named
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.device.memory import available_memory
-from manifoldknn.device.steps import usable_steps
+from manifoldknn.device.steps import Steps, usable_steps
 from manifoldknn.files.archive import ModelFileError, read_archive, write_archive
 from manifoldknn.files.indexfile import put_row_index, restored_row_index
 from manifoldknn.files.plain import array_from_plain, array_to_plain, from_plain, to_plain
@@ -33,15 +33,16 @@ from manifoldknn.files.streamfile import (
     plain_stream,
     put_stream,
     require,
-    restore_stream,
+    restored_stream,
 )
 from manifoldknn.graph.links import HandLinks, check_links, row_pairs
+from manifoldknn.model.fitted import Fitted, recipe_of, search_seed
 from manifoldknn.search.engines import GivenIndex, check_neighbors
 from manifoldknn.search.growing import GrowingIndex
 from manifoldknn.search.neighbors import METRICS
 from manifoldknn.vote.hidden import HiddenLabels
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.vote.votes import ClassVote, NeighborVote
+from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote
 from manifoldknn.vote.walked import Walked
 
 __all__ = ["ModelFileError", "load", "load_with_extra", "save"]
@@ -91,8 +92,8 @@ def save(
     check_is_fitted(classifier)
     arrays: Arrays = {}
     params = _plain_params(classifier, arrays)
-    walk, labels, vote = classifier._walk, classifier._labels, classifier._vote
-    _put_matrix(arrays, "samples", classifier._index.X)
+    walk, labels, vote = classifier.fitted_.walk, classifier.fitted_.labels, classifier.fitted_.vote
+    _put_matrix(arrays, "samples", classifier.fitted_.index.X)
     arrays |= put_stream(classifier) | put_row_index(classifier) | _put_hidden(classifier)
     arrays |= {
         "codes": labels.codes,
@@ -101,8 +102,8 @@ def save(
         "prior": classifier.class_prior_,
         "unreached": classifier.unreached_,
         "answers": labels.numbers(classifier.transduction_),
-        "links_must": classifier._links.must,
-        "links_cannot": classifier._links.cannot,
+        "links_must": classifier.fitted_.links.must,
+        "links_cannot": classifier.fitted_.links.cannot,
     }
     if walk.log_sums is not None:
         arrays["log_sums"] = walk.log_sums
@@ -191,10 +192,10 @@ def _plain_params(classifier: ManifoldKNNClassifier, arrays: Arrays) -> dict[str
         raise ValueError(
             "random_state is a generator, which cannot be saved: fit with a number or None."
         )
-    index = classifier._index.first
+    index = classifier.fitted_.index.first
     by_name = isinstance(params["neighbors"], str)
     if isinstance(index, GivenIndex) and not by_name:
-        arrays["given_indices"], arrays["given_distances"] = index._lists
+        arrays["given_indices"], arrays["given_distances"] = index.lists
         params["neighbors"] = None
     elif not by_name:
         raise ValueError(
@@ -252,32 +253,40 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     check_spread(X)
     walk = _walk(arrays, data, n, labels)
     names = data["feature_names"]
-    classifier.classes_, classifier._labels = labels.classes, labels
-    classifier.labeled_indices_ = labels.labeled
+    classifier.classes_, classifier.labeled_indices_ = labels.classes, labels.labeled
     classifier.n_features_in_ = int(X.shape[1])
     if names is not None:
         require(len(names) == X.shape[1], "feature names")
         classifier.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
-    classifier._walk = walk
-    classifier._steps = usable_steps(classifier.device)
-    classifier._index = _opened(classifier, X, data["stream"]["n_first"])
+    steps = usable_steps(classifier.device)
+    index = _opened(classifier, steps, X, data["stream"]["n_first"])
     classifier.sigma_, classifier.n_iter_ = _positive(data, "sigma"), walk.n_iter
-    classifier._links = _links(arrays, labels)
-    _restore_vote(classifier, arrays, data)
+    links, vote = _links(arrays, labels), _restored_vote(classifier, arrays, data, labels)
     classifier.unreached_ = arrays["unreached"]
     require(
         classifier.unreached_.dtype == bool and classifier.unreached_.shape == (n,), "unreached"
     )
     answers = _whole(arrays, "answers", n, n_classes)
     classifier.transduction_ = labels.decode(answers)
-    classifier.label_distributions_ = _shares(classifier, answers)
-    restore_stream(classifier, arrays, data["stream"])
-    classifier._graph = classifier._recipe().constrained(labels.codes[:n_walked])
-    classifier._row_index = restored_row_index(arrays, n)
+    classifier.label_distributions_ = _shares(vote, walk, answers)
+    classifier.n_walked_ = n_walked
+    stream = restored_stream(classifier, walk, arrays, data["stream"])
+    recipe = recipe_of(classifier, index.X, stream["lists"], stream["edges"], links)
+    classifier.fitted_ = Fitted(
+        steps=steps,
+        index=index,
+        labels=labels,
+        links=links,
+        graph=recipe.constrained(labels.codes[:n_walked]),
+        walk=walk,
+        vote=vote,
+        row_index=restored_row_index(arrays, n),
+        **stream,
+    )
     return classifier
 
 
-def _opened(classifier: ManifoldKNNClassifier, X: Any, n_first: Any) -> GrowingIndex:
+def _opened(classifier: ManifoldKNNClassifier, steps: Steps, X: Any, n_first: Any) -> GrowingIndex:
     """Search over the first rows, and the rows that were added to it."""
     require(type(n_first) is int and 2 <= n_first <= X.shape[0], "search")
     first = X[:n_first]
@@ -286,9 +295,9 @@ def _opened(classifier: ManifoldKNNClassifier, X: Any, n_first: Any) -> GrowingI
         graph_neighbors=min(classifier.graph_neighbors, n_first - 1),
     )  # fmt: skip
     index = GrowingIndex(
-        classifier._steps.open_index(
+        steps.open_index(
             first, classifier.neighbors, metric=classifier.metric, n_jobs=classifier.n_jobs,
-            seed=classifier._seed(),
+            seed=search_seed(classifier),
         )
     )  # fmt: skip
     return index if n_first == X.shape[0] else index.appended(X[n_first:])
@@ -352,8 +361,10 @@ def _links(arrays: Arrays, labels: EncodedLabels) -> HandLinks:
     return links
 
 
-def _restore_vote(classifier: ManifoldKNNClassifier, arrays: Arrays, data: dict[str, Any]) -> None:
-    """Put back how similarities become shares, and what hidden labels told."""
+def _restored_vote(
+    classifier: ManifoldKNNClassifier, arrays: Arrays, data: dict[str, Any], labels: EncodedLabels
+) -> Vote:
+    """Return how similarities become shares, and put back what hidden labels told."""
     n_classes = len(classifier.classes_)
     prior = floats(arrays, "prior", (n_classes,))
     require(bool((prior > 0).all()) and abs(float(prior.sum()) - 1.0) < 1e-9, "prior")
@@ -361,14 +372,12 @@ def _restore_vote(classifier: ManifoldKNNClassifier, arrays: Arrays, data: dict[
     require(classifier.alpha_ < 1, "alpha")
     require(type(data["calibrated"]) is bool, "calibrated")
     classifier.calibrated_ = data["calibrated"]
+    classifier.hidden_labels_ = _hidden(labels, arrays)
     if data["by_class"]:
         classifier.sharpness_ = _positive(data, "sharpness")
-        classifier._vote = ClassVote(prior, classifier.sharpness_)
-    else:
-        classifier.sharpness_ = None
-        codes = classifier._labels.codes[classifier.labeled_indices_]
-        classifier._vote = NeighborVote(prior, codes, classifier.n_neighbors)
-    classifier.hidden_labels_ = _hidden(classifier, arrays)
+        return ClassVote(prior, classifier.sharpness_)
+    classifier.sharpness_ = None
+    return NeighborVote(prior, labels.codes[labels.labeled], classifier.n_neighbors)
 
 
 def _put_hidden(classifier: ManifoldKNNClassifier) -> Arrays:
@@ -383,10 +392,10 @@ def _put_hidden(classifier: ManifoldKNNClassifier) -> Arrays:
     }
 
 
-def _hidden(classifier: ManifoldKNNClassifier, arrays: Arrays) -> HiddenLabels | None:
+def _hidden(labels: EncodedLabels, arrays: Arrays) -> HiddenLabels | None:
     if "hidden_rows" not in arrays:
         return None
-    codes, n_classes = classifier._labels.codes, len(classifier.classes_)
+    codes, n_classes = labels.codes, len(labels.classes)
     rows = _whole(arrays, "hidden_rows", len(arrays["hidden_rows"]), len(codes), least=0)
     given = codes[rows]
     require(bool((given >= 0).all()), "hidden labels")
@@ -397,11 +406,11 @@ def _hidden(classifier: ManifoldKNNClassifier, arrays: Arrays) -> HiddenLabels |
     return HiddenLabels(rows, given, shares, weights, int(folds[0]))
 
 
-def _shares(classifier: ManifoldKNNClassifier, answers: NDArray[np.intp]) -> NDArray[np.float64]:
+def _shares(vote: Vote, walk: Walked, answers: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the votes for all rows; those for unreached rows as they were answered."""
-    shares = classifier._vote.shares(classifier._walk.similarities.logs)
+    shares = vote.shares(walk.similarities.logs)
     lost = np.flatnonzero(~shares.any(axis=1))
-    n_classes = len(classifier.classes_)
+    n_classes = shares.shape[1]
     named = answers[lost] >= 0
     shares[lost[named]] = np.eye(n_classes)[answers[lost[named]]]
     shares[lost[~named]] = 1.0 / n_classes

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from manifoldknn.extend.offmanifold import OwnResiduals
 from manifoldknn.model.arrivals import UNKNOWN, Arrivals
+from manifoldknn.model.fitted import list_settings
 from manifoldknn.model.state import FittedState
 from manifoldknn.search.growing import GrowingArray
 from manifoldknn.search.neighbors import Neighbors
+from manifoldknn.vote.walked import Walked
 
-__all__ = ["Arrays", "floats", "plain_stream", "put_stream", "require", "restore_stream"]
+__all__ = ["Arrays", "floats", "plain_stream", "put_stream", "require", "restored_stream"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -27,17 +29,17 @@ _OF_ARRIVALS = ("seen", "indices", "z", "residuals", "spacings", "gaps", "off_ma
 
 def put_stream(classifier: FittedState) -> Arrays:
     """Return the arrays to write, by the names that `restore_stream` reads."""
-    low, high, length = classifier._edges
+    low, high, length = classifier.fitted_.edges
     arrays: Arrays = {
-        "lists_indices": np.asarray(classifier._lists.indices),
-        "lists_distances": np.asarray(classifier._lists.distances),
+        "lists_indices": np.asarray(classifier.fitted_.lists.indices),
+        "lists_distances": np.asarray(classifier.fitted_.lists.distances),
         "edges_low": low,
         "edges_high": high,
         "edges_length": length,
     }
-    if classifier._arrivals is not None:
+    if classifier.fitted_.arrivals is not None:
         for name in _OF_ARRIVALS:
-            arrays[f"late_{name}"] = getattr(classifier._arrivals, name).values
+            arrays[f"late_{name}"] = getattr(classifier.fitted_.arrivals, name).values
     return arrays
 
 
@@ -45,15 +47,17 @@ def plain_stream(classifier: FittedState) -> dict[str, Any]:
     """Return the numbers to write beside them."""
     return {
         "n_walked": int(classifier.n_walked_),
-        "n_first": int(classifier._index.first.n_samples),
-        "lists_as_new": bool(classifier._lists_as_new),
+        "n_first": int(classifier.fitted_.index.first.n_samples),
+        "lists_as_new": bool(classifier.fitted_.lists_as_new),
         # What lists and pairs follow from, unless parameters were changed since.
-        "settings_hold": classifier._settings == classifier._list_settings(),
+        "settings_hold": classifier.fitted_.settings == list_settings(classifier),
     }
 
 
-def restore_stream(classifier: FittedState, arrays: Arrays, data: dict[str, Any]) -> None:
-    """Put back what `put_stream` and `plain_stream` wrote, when everything else is restored.
+def restored_stream(
+    classifier: FittedState, walk: Walked, arrays: Arrays, data: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what `put_stream` and `plain_stream` wrote, by the names that `Fitted` has for it.
 
     Every number that compiled code would trust is checked.
     """
@@ -61,25 +65,29 @@ def restore_stream(classifier: FittedState, arrays: Arrays, data: dict[str, Any]
     indices = _numbers(arrays, "lists_indices", n_walked)
     require(indices.ndim == 2 and len(indices) == n_walked and indices.shape[1] > 0, "neighbours")
     distances = floats(arrays, "lists_distances", indices.shape)
-    classifier._lists = Neighbors(indices, distances)
     low, high = (_numbers(arrays, f"edges_{end}", n_walked) for end in ("low", "high"))
     require(low.ndim == 1 and low.shape == high.shape and bool((low < high).all()), "edges")
-    classifier._edges = (
+    edges = (
         low.astype(np.intp, copy=False),
         high.astype(np.intp, copy=False),
         floats(arrays, "edges_length", low.shape),
     )
     for name in ("lists_as_new", "settings_hold"):
         require(type(data[name]) is bool, name)
-    classifier._lists_as_new = data["lists_as_new"]
-    settings = classifier._list_settings()  # the last of them is the device
-    classifier._settings = settings if data["settings_hold"] else settings[-1:]
-    classifier.n_walked_ = n_walked
-    classifier._own = OwnResiduals(n_walked)
-    classifier._arrivals = _arrivals(classifier, arrays, n, n_walked)
+    settings = list_settings(classifier)  # the last of them is the device
+    return {
+        "lists": Neighbors(indices, distances),
+        "edges": edges,
+        "lists_as_new": data["lists_as_new"],
+        "settings": settings if data["settings_hold"] else settings[-1:],
+        "own": OwnResiduals(n_walked),
+        "arrivals": _arrivals(classifier, walk, arrays, n, n_walked),
+    }
 
 
-def _arrivals(classifier: FittedState, arrays: Arrays, n: int, n_walked: int) -> Arrivals | None:
+def _arrivals(
+    classifier: FittedState, walk: Walked, arrays: Arrays, n: int, n_walked: int
+) -> Arrivals | None:
     if "late_seen" not in arrays:
         require(n == n_walked, "rows")
         return None
@@ -96,7 +104,7 @@ def _arrivals(classifier: FittedState, arrays: Arrays, n: int, n_walked: int) ->
     floats(arrays, "late_z", (n_late, width))
     for name in ("residuals", "spacings", "gaps"):
         floats(arrays, f"late_{name}", (n_late,))
-    known = classifier._walk.similarities
+    known = walk.similarities
     table: dict[str, NDArray[Any]] = {
         "logs": known.logs,
         "log_scale": known.log_scale,

@@ -121,18 +121,18 @@ def inspect(classifier: ManifoldKNNClassifier, *, index: Any = None) -> GraphHea
     """
     check_all_walked(classifier)
     ids = fitted_row_ids(classifier, index)
-    graph = classifier._graph
+    graph = classifier.fitted_.graph
     W = graph.log_weights if graph.is_sparse else _as_sparse(graph.log_weights)
     labeled = classifier.labeled_indices_
-    codes = classifier._labels.codes
-    X = classifier._index.X
+    codes = classifier.fitted_.labels.codes
+    X = classifier.fitted_.index.X
     counts = np.diff(W.indptr)
     n_components, _ = _parts(W, codes, -np.inf)
     islands, n_unlabeled = _islands(W, codes, ids)
     hops = hops_from_labels(W, labeled)
     repeated, contradictions = _duplicates(X, codes, ids)
     k = min(classifier.graph_neighbors, X.shape[0] - 1)
-    near = classifier._lists.indices[:, :k]
+    near = classifier.fitted_.lists.indices[:, :k]
     occurrences = np.bincount(near.ravel(), minlength=X.shape[0])
     number, size = np.unique(hops, return_counts=True)
     far = np.lexsort((np.arange(len(hops)), -np.where(hops < 0, len(hops), hops)))[:_LISTED]
@@ -310,7 +310,7 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
             f"{far} rows are more than {_FAR} edges from the nearest label: label some of them "
             "(see suggest)."
         )
-    if health.sigma > _WIDE * automatic_sigma(classifier._lists):
+    if health.sigma > _WIDE * automatic_sigma(classifier.fitted_.lists):
         out.append(
             f"sigma ({health.sigma:.3g}) is large: near and far neighbours weigh almost the same. "
             f"Try sigma={health.sigma / 2:.3g}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.model.fitted import graph_recipe
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 from manifoldknn.vote.densities import DensityWalk
 from manifoldknn.vote.hidden import fold_numbers
@@ -117,7 +118,7 @@ def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -
     check_all_walked(classifier)
     ids = fitted_row_ids(classifier, index)
     rows = classifier.labeled_indices_
-    given = classifier._labels.codes[rows]
+    given = classifier.fitted_.labels.codes[rows]
     shares = unlinked_shares(classifier)
     at = np.arange(len(rows))
     found = winners(shares)
@@ -145,9 +146,9 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     Probabilities of classes; zeros where no other labelled row is reached.
     """
     rows, alpha = classifier.labeled_indices_, classifier.alpha_
-    codes, n_classes = classifier._labels.codes[rows], len(classifier.classes_)
+    codes, n_classes = classifier.fitted_.labels.codes[rows], len(classifier.classes_)
     graph = (
-        classifier._recipe()
+        graph_recipe(classifier)
         .without_links_of(rows)
         .constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
     )

@@ -154,7 +154,7 @@ def _candidates(
     classifier: ManifoldKNNClassifier, weight: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """Return unlabelled rows, a sample of them if there are very many."""
-    unlabeled = np.flatnonzero(classifier._labels.codes < 0)
+    unlabeled = np.flatnonzero(classifier.fitted_.labels.codes < 0)
     if len(unlabeled) <= _MOST_ROWS:
         return unlabeled
     chance = weight[unlabeled] / weight[unlabeled].sum()
@@ -173,11 +173,11 @@ def _spread(
     if not len(candidates):
         return empty, empty
     n = min(n, len(candidates))
-    points = classifier._index.X[candidates]
+    points = classifier.fitted_.index.X[candidates]
     if classifier.metric == "cosine":
         points = normalize(points)
     # Drawn with the weights, a sample carries them already.
-    drawn = len(candidates) == _MOST_ROWS < int((classifier._labels.codes < 0).sum())
+    drawn = len(candidates) == _MOST_ROWS < int((classifier.fitted_.labels.codes < 0).sum())
     weights = np.ones(len(candidates)) if drawn else weight[candidates]
     search = KMeans(n, n_init=_STARTS, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():
@@ -189,7 +189,7 @@ def _spread(
     total = np.bincount(group, weights, minlength=n)
     sizes = np.bincount(group, minlength=n)
     if drawn:
-        scale = int((classifier._labels.codes < 0).sum()) / len(candidates)
+        scale = int((classifier.fitted_.labels.codes < 0).sum()) / len(candidates)
         sizes = np.round(sizes * scale).astype(np.intp)
     chosen = _one_of_each(classifier, candidates, group, order, np.argsort(-total, kind="stable"))
     return candidates[chosen], sizes[group[chosen]]
@@ -204,7 +204,7 @@ def _one_of_each(
 ) -> NDArray[np.intp]:
     """Return the first candidate in each group that is not beside one already chosen."""
     chosen: list[int] = []
-    closed = np.zeros(classifier._graph.n_samples, dtype=bool)
+    closed = np.zeros(classifier.fitted_.graph.n_samples, dtype=bool)
     for number in groups:
         members = order[group[order] == number]
         free = members[~closed[candidates[members]]]
@@ -223,15 +223,15 @@ def _filled_up(
     n: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Add rows until there are `n`: heaviest first, beside no chosen one while there are such."""
-    unlabeled = np.flatnonzero(classifier._labels.codes < 0)
-    sparse_rows = sparse.issparse(classifier._index.X)
+    unlabeled = np.flatnonzero(classifier.fitted_.labels.codes < 0)
+    sparse_rows = sparse.issparse(classifier.fitted_.index.X)
     if not len(unlabeled) or (len(rows) >= n and not sparse_rows):
         return rows, speaks_for
-    keys = row_keys(classifier._index.X)
+    keys = row_keys(classifier.fitted_.index.X)
     first_of = {keys[row]: place for place, row in reversed(list(enumerate(rows)))}
     kept = np.array(sorted(first_of.values()), dtype=np.intp)  # sparse rows may be copies
     rows, speaks_for = rows[kept], speaks_for[kept]
-    closed = np.zeros(classifier._graph.n_samples, dtype=bool)
+    closed = np.zeros(classifier.fitted_.graph.n_samples, dtype=bool)
     for row in rows:
         closed[_beside(classifier, row)] = True
     more: list[int] = []
@@ -255,21 +255,21 @@ def _filled_up(
 
 def _hops(classifier: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return how many edges some rows are away from a label; -1 where that is unknown."""
-    W, labeled = classifier._graph.log_weights, classifier.labeled_indices_
-    if classifier._graph.is_sparse:
+    W, labeled = classifier.fitted_.graph.log_weights, classifier.labeled_indices_
+    if classifier.fitted_.graph.is_sparse:
         return hops_from_labels(W, labeled)[rows]
     return np.where(np.isfinite(W[np.ix_(rows, labeled)]).any(axis=1), 1, -1)
 
 
 def _beside(classifier: ManifoldKNNClassifier, row: int) -> NDArray[np.intp]:
     """Return a row and those it is linked with, or that equal it."""
-    X = classifier._index.X
+    X = classifier.fitted_.index.X
     equal = np.zeros(0, dtype=np.intp)
     if not sparse.issparse(X):
         # The first column tells most rows apart, so that few are compared whole.
         near = np.flatnonzero(X[:, 0] == X[row, 0])
         equal = near[(X[near] == X[row]).all(axis=1)]
-    graph = classifier._graph
+    graph = classifier.fitted_.graph
     linked = np.zeros(0, dtype=np.intp)
     if graph.is_sparse:
         W = graph.log_weights

@@ -50,22 +50,22 @@ class AnsweringMixin(FittedState):
     def _new_rows(self, X: Any) -> Any:
         """Return a user's rows in the form of the fitted ones."""
         check_is_fitted(self)
-        return check_new_samples(self, as_numpy(X), self._index.template)
+        return check_new_samples(self, as_numpy(X), self.fitted_.index.template)
 
     def _rows_to_predict(self, X: Any) -> Any:
         """Return the same where the votes are taken."""
         check_is_fitted(self)
-        return self._steps.new_rows(self, X, self._index.template)
+        return self.fitted_.steps.new_rows(self, X, self.fitted_.index.template)
 
     def _made(self, X: Any) -> Reconstruction:
         """Reconstruct new rows."""
-        width = min(self.graph_neighbors, self._index.n_samples)
-        return reconstruction(X, self._index, n_neighbors=width, n_jobs=self.n_jobs)
+        width = min(self.graph_neighbors, self.fitted_.index.n_samples)
+        return reconstruction(X, self.fitted_.index, n_neighbors=width, n_jobs=self.n_jobs)
 
     def _reconstructed(self, X: Any) -> Similarities:
         """Return the similarities of new rows."""
         made = self._made(X)
-        return combined(made.z, made.indices, self._walk.similarities, n_jobs=self.n_jobs)
+        return combined(made.z, made.indices, self.fitted_.walk.similarities, n_jobs=self.n_jobs)
 
     def _predicted(
         self, X: Any, *, with_shares: bool
@@ -77,7 +77,7 @@ class AnsweringMixin(FittedState):
         n, n_classes = X.shape[0], len(self.classes_)
         codes, unreached = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.bool_)
         shares = np.empty((n if with_shares else 0, n_classes))
-        for part, votes, nobody in self._steps.votes(self, X):
+        for part, votes, nobody in self.fitted_.steps.votes(self, X):
             codes[part], unreached[part] = winners(votes), nobody
             if with_shares:
                 shares[part] = votes
@@ -89,12 +89,12 @@ class AnsweringMixin(FittedState):
         self, found: Similarities, X: Any
     ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
         """Return shares, class numbers and the unreached rows."""
-        shares = self._vote.shares(found.logs)
+        shares = self.fitted_.vote.shares(found.logs)
         codes = winners(shares)
         unreached = found.unreached
-        if found is self._walk.similarities and not self._walk.converged:
+        if found is self.fitted_.walk.similarities and not self.fitted_.walk.converged:
             # The unfinished walk, warned about already, also leaves connected rows without weights.
-            starved = unreached & self._graph.reached(self.labeled_indices_)
+            starved = unreached & self.fitted_.graph.reached(self.labeled_indices_)
             self._ask_nearest(X, starved, shares, codes)
             unreached &= ~starved
         if unreached.any():
@@ -111,9 +111,11 @@ class AnsweringMixin(FittedState):
         """Answer some rows by their nearest labelled sample."""
         if rows.any():
             labeled = self.labeled_indices_
-            search = ExactIndex(self._index.rows(labeled), metric=self.metric, n_jobs=self.n_jobs)
+            search = ExactIndex(
+                self.fitted_.index.rows(labeled), metric=self.metric, n_jobs=self.n_jobs
+            )
             nearest = search.query(chosen_rows(X, rows), 1).indices[:, 0]
-            codes[rows] = self._labels.codes[labeled[nearest]]
+            codes[rows] = self.fitted_.labels.codes[labeled[nearest]]
             if len(shares):
                 shares[rows] = np.eye(len(self.classes_))[codes[rows]]
 
@@ -142,3 +144,11 @@ class AnsweringMixin(FittedState):
             self._ask_nearest(X, unreached, shares, codes)
             done = "they got the class of the nearest labelled sample"
         warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
+
+
+def answers_to(
+    classifier: AnsweringMixin, X: Any
+) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
+    """Return shares, class numbers and which rows nobody reaches, for new rows."""
+    rows = classifier._new_rows(X)
+    return classifier._answer(classifier._reconstructed(rows), rows)

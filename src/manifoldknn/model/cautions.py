@@ -57,7 +57,7 @@ def label_advice(classifier: ManifoldKNNClassifier) -> list[str]:
 
     That is for classes with one label, and where one has over five times the labels of another.
     """
-    counts = np.bincount(classifier._labels.codes[classifier.labeled_indices_])
+    counts = np.bincount(classifier.fitted_.labels.codes[classifier.labeled_indices_])
     names, out = classifier.classes_, []
     single = names[counts == 1]
     if len(single):

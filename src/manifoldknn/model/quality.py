@@ -51,7 +51,7 @@ class QualityMixin(AnsweringMixin):
         """
         if X is None:
             check_is_fitted(self)
-            n, d = self._index.n_samples, self._index.template.shape[1]
+            n, d = self.fitted_.index.n_samples, self.fitted_.index.template.shape[1]
             parts = row_chunks(n, d)
             return -np.concatenate([self._own_oddities(np.arange(n)[part]) for part in parts])
         X = self._new_rows(X)
@@ -99,17 +99,17 @@ class QualityMixin(AnsweringMixin):
         X this costs a fit, though the model stays as it is.
         """
         check_is_fitted(self)
-        known, walked = self._walk.similarities, self.n_walked_
+        known, walked = self.fitted_.walk.similarities, self.n_walked_
         if X is None:
             chosen = np.arange(walked)
-            made, X = self._own_reconstruction(chosen), self._index.rows(chosen)
+            made, X = self._own_reconstruction(chosen), self.fitted_.index.rows(chosen)
             truth = known.rows(slice(0, walked))
         else:
             X = self._new_rows(X)
             made = self._made(X)
             grown: Any = copy(self)
             grown.partial_fit(X, refresh=True)
-            truth = grown._walk.similarities.rows(slice(self._index.n_samples, None))
+            truth = grown.fitted_.walk.similarities.rows(slice(self.fitted_.index.n_samples, None))
         rebuilt = combined(made.z, made.indices, known)
         size = 0.0
         for part in row_chunks(X.shape[0], X.shape[1]):
@@ -123,8 +123,11 @@ class QualityMixin(AnsweringMixin):
 
     def _own_reconstruction(self, rows: NDArray[np.intp]) -> Reconstruction:
         """Reconstruct rows that the graph has from neighbours in it that differ from them."""
-        width = min(self.graph_neighbors, self._lists.indices.shape[1])
-        near, away = self._lists.indices[rows].astype(np.intp), self._lists.distances[rows]
+        width = min(self.graph_neighbors, self.fitted_.lists.indices.shape[1])
+        near, away = (
+            self.fitted_.lists.indices[rows].astype(np.intp),
+            self.fitted_.lists.distances[rows],
+        )
         copies = np.flatnonzero(away[:, 0] == 0)
         if copies.size:  # to the end of the list with them
             order = np.argsort(away[copies] == 0, axis=1, kind="stable")
@@ -132,7 +135,11 @@ class QualityMixin(AnsweringMixin):
             away[copies] = np.take_along_axis(away[copies], order, axis=1)
         found = Neighbors(near[:, :width], away[:, :width])
         return reconstruction(
-            self._index.rows(rows), self._index, n_neighbors=width, found=found, n_jobs=self.n_jobs
+            self.fitted_.index.rows(rows),
+            self.fitted_.index,
+            n_neighbors=width,
+            found=found,
+            n_jobs=self.n_jobs,
         )
 
     def _own_values(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -141,12 +148,12 @@ class QualityMixin(AnsweringMixin):
         flat = rows.ravel()
         late = flat >= walked
         out = np.empty((len(flat), 3))
-        out[~late] = self._own.of(flat[~late], self._own_reconstruction)
+        out[~late] = self.fitted_.own.of(flat[~late], self._own_reconstruction)
         if late.any():
-            assert self._arrivals is not None
-            out[late, 0] = self._arrivals.residuals.values[flat[late] - walked]
-            out[late, 1] = self._arrivals.spacings.values[flat[late] - walked]
-            out[late, 2] = self._arrivals.gaps.values[flat[late] - walked]
+            assert self.fitted_.arrivals is not None
+            out[late, 0] = self.fitted_.arrivals.residuals.values[flat[late] - walked]
+            out[late, 1] = self.fitted_.arrivals.spacings.values[flat[late] - walked]
+            out[late, 2] = self.fitted_.arrivals.gaps.values[flat[late] - walked]
         return out.reshape(*rows.shape, 3)
 
     def _oddities(self, made: Reconstruction) -> NDArray[np.float64]:
@@ -162,21 +169,26 @@ class QualityMixin(AnsweringMixin):
 
     def _limit(self) -> float:
         """Return the oddity beyond which a row is off the manifold."""
-        if self._own.limit is None:
+        if self.fitted_.own.limit is None:
             rows = checked_rows(self.n_walked_)
-            self._own.limit = usual_limit(self._own_oddities(rows))
-        return self._own.limit
+            self.fitted_.own.limit = usual_limit(self._own_oddities(rows))
+        return self.fitted_.own.limit
 
     def _own_oddities(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the oddities of rows of the model, without themselves and their copies."""
         walked = self.n_walked_
         late = rows >= walked
-        width = min(self.graph_neighbors, self._lists.indices.shape[1])
+        width = min(self.graph_neighbors, self.fitted_.lists.indices.shape[1])
         own, odd = self._own_values(rows), np.empty(len(rows))
-        near = self._lists.indices[rows[~late], :width].astype(np.intp)
+        near = self.fitted_.lists.indices[rows[~late], :width].astype(np.intp)
         odd[~late] = self._odd(own[~late, 0], own[~late, 1], near)
         if late.any():
-            assert self._arrivals is not None
-            near = self._arrivals.indices.values[rows[late] - walked]
+            assert self.fitted_.arrivals is not None
+            near = self.fitted_.arrivals.indices.values[rows[late] - walked]
             odd[late] = self._odd(own[late, 0], own[late, 1], near)
         return odd
+
+
+def off_manifold_limit(classifier: QualityMixin) -> float:
+    """Return the oddity, a negative score, beyond which a row is off the manifold."""
+    return classifier._limit()

@@ -29,7 +29,7 @@ def fitted_row_ids(classifier: Any, index: Any = None) -> NDArray[Any]:
     """
     n_samples = len(classifier.unreached_)
     if index is None:
-        index = getattr(classifier, "_row_index", None)
+        index = classifier.fitted_.row_index
         if index is not None and len(index) != n_samples:
             index = None
     return row_ids(index, n_samples)

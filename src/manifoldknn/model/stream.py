@@ -21,11 +21,12 @@ from manifoldknn.base.labels import EncodedLabels, encode_further, encode_labels
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.base.progress import Stages, spoken
 from manifoldknn.base.tensors import as_numpy, named
-from manifoldknn.device.steps import choose_steps
+from manifoldknn.device.steps import Steps, choose_steps
 from manifoldknn.graph.constrained import candidate_count
 from manifoldknn.graph.links import HandLinks, check_links
 from manifoldknn.graph.spanning import Edges
 from manifoldknn.model.arrivals import UNKNOWN, Arrivals
+from manifoldknn.model.fitted import list_settings, search_seed
 from manifoldknn.model.quality import QualityMixin
 from manifoldknn.search.growing import GrowingArray, GrowingIndex
 from manifoldknn.search.neighbors import Neighbors
@@ -115,13 +116,13 @@ class OnlineMixin(QualityMixin):
             X = self._new_rows(X)
             known, codes = self._further_labels(y, X.shape[0], classes)
             if (codes >= 0).any() or self._settings_changed():
-                self._index = self._index.appended(X)
+                self.fitted_ = replace(self.fitted_, index=self.fitted_.index.appended(X))
                 labels = replace(known, codes=np.concatenate([known.codes, codes]))
                 self._relearn(labels, search=refresh is True)
                 return self
             self._take_in(X)
             if refresh is True or (refresh == "auto" and self._refresh_is_due()):
-                self._relearn(self._labels, search=True)
+                self._relearn(self.fitted_.labels, search=True)
         return self
 
     def set_labels(self, indices: Any, y: Any) -> Self:
@@ -152,7 +153,7 @@ class OnlineMixin(QualityMixin):
         if isinstance(y, np.ndarray) and single:
             y = y[()]
         known, codes = encode_further(
-            [y] * len(rows) if single else y, self._labels, unlabeled=self.unlabeled
+            [y] * len(rows) if single else y, self.fitted_.labels, unlabeled=self.unlabeled
         )
         if len(codes) != len(rows):
             raise ValueError(
@@ -186,23 +187,20 @@ class OnlineMixin(QualityMixin):
         """
         check_is_fitted(self)
         with self._all_or_nothing(), spoken(self.verbose):
-            self._relearn(self._labels, search=True)
+            self._relearn(self.fitted_.labels, search=True)
         return self
 
     @abstractmethod
     def _learn(
-        self, X: Any, labels: EncodedLabels, stages: Stages, geometry: Geometry | None,
-        search: Any, *, links: HandLinks, start: NDArray[np.float64] | None = None,
+        self, steps: Steps, X: Any, labels: EncodedLabels, stages: Stages,
+        geometry: Geometry | None, search: Any, *, links: HandLinks,
+        start: NDArray[np.float64] | None = None,
     ) -> None:  # fmt: skip
         """Build the graph, walk and vote."""
 
     @abstractmethod
     def _fit(self, X: Any, y: Any, *, in_stream: bool = False) -> Self:
         """Fit from scratch."""
-
-    @abstractmethod
-    def _seed(self) -> int:
-        """Return the seed of the neighbour search."""
 
     def _parameters(self) -> dict[str, Any]:
         parameters: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
@@ -223,8 +221,8 @@ class OnlineMixin(QualityMixin):
         self, y: Any, n_rows: int, classes: Any
     ) -> tuple[EncodedLabels, NDArray[np.intp]]:
         if y is None:
-            return self._labels, np.full(n_rows, -1, dtype=np.intp)
-        known, codes = encode_further(y, self._labels, unlabeled=self.unlabeled)
+            return self.fitted_.labels, np.full(n_rows, -1, dtype=np.intp)
+        known, codes = encode_further(y, self.fitted_.labels, unlabeled=self.unlabeled)
         if len(codes) != n_rows:
             raise ValueError(
                 f"X and y have inconsistent numbers of samples: {n_rows} rows and {len(codes)} "
@@ -234,7 +232,7 @@ class OnlineMixin(QualityMixin):
         return known, codes
 
     def _checked_rows(self, indices: Any) -> NDArray[np.intp]:
-        n = self._index.n_samples
+        n = self.fitted_.index.n_samples
         rows = np.atleast_1d(np.asarray(indices))
         if rows.dtype == np.bool_ and rows.shape == (n,):
             return np.flatnonzero(rows)
@@ -252,27 +250,33 @@ class OnlineMixin(QualityMixin):
     def _take_in(self, X: Any) -> None:
         """Let unlabelled rows join."""
         made = self._made(X)
-        found = combined(made.z, made.indices, self._walk.similarities)
+        found = combined(made.z, made.indices, self.fitted_.walk.similarities)
         shares, codes, unreached = self._answer(found, X)
         odd = np.full(len(codes), UNKNOWN, dtype=np.int8)  # dear, so only when somebody asks
-        before = self._arrivals
+        before = self.fitted_.arrivals
         if before is None:
             before = Arrivals.none(
-                self._walk.similarities, self.label_distributions_, self.graph_neighbors
+                self.fitted_.walk.similarities, self.label_distributions_, self.graph_neighbors
             )
-        self._arrivals = before.joined_by(made, found, shares, odd)
-        self._walk = replace(self._walk, similarities=self._arrivals.similarities)
-        self._index = self._index.appended(X)
-        if self._index.is_crowded and not self._lists_were_brought():
-            self._index = GrowingIndex(self._opened(self._index.X))
+        arrivals = before.joined_by(made, found, shares, odd)
+        index = self.fitted_.index.appended(X)
+        if index.is_crowded and not self._lists_were_brought():
+            index = GrowingIndex(self._opened(index.X))
         unknown = np.full(len(codes), -1, dtype=np.intp)
-        self._labels = replace(self._labels, codes=np.concatenate([self._labels.codes, unknown]))
-        self.label_distributions_ = self._arrivals.shares.values
-        self.transduction_ = np.concatenate([self.transduction_, self._labels.decode(codes)])
+        labels = self.fitted_.labels
+        self.fitted_ = replace(
+            self.fitted_,
+            arrivals=arrivals,
+            index=index,
+            walk=replace(self.fitted_.walk, similarities=arrivals.similarities),
+            labels=replace(labels, codes=np.concatenate([labels.codes, unknown])),
+        )
+        self.label_distributions_ = arrivals.shares.values
+        self.transduction_ = np.concatenate([self.transduction_, self.fitted_.labels.decode(codes)])
         self.unreached_ = np.concatenate([self.unreached_, unreached])
 
     def _refresh_is_due(self) -> bool:
-        arrivals = self._arrivals
+        arrivals = self.fitted_.arrivals
         if arrivals is None:
             return False
         if refresh_is_due(arrivals.n_walked, len(arrivals), 0):
@@ -282,27 +286,33 @@ class OnlineMixin(QualityMixin):
         if unknown.size:
             odd = odd.copy()
             odd[unknown] = self._own_oddities(arrivals.n_walked + unknown) > self._limit()
-            self._arrivals = replace(arrivals, off_manifold=GrowingArray(odd))
+            grown = replace(arrivals, off_manifold=GrowingArray(odd))
+            self.fitted_ = replace(self.fitted_, arrivals=grown)
         return refresh_is_due(arrivals.n_walked, len(arrivals), int(odd.sum()))
 
     def _relearn(self, labels: EncodedLabels, *, search: bool) -> None:
         check_parameters(self._parameters())
         geometry = self._known_geometry(search=search)
-        X = self._index.X if geometry is None else geometry.index.X
-        if self._settings[-1:] != (named(self.device),):  # else it stays, also where that is gone
-            self._steps = choose_steps(self.device, X)
+        X = self.fitted_.index.X if geometry is None else geometry.index.X
+        steps, row_index = self.fitted_.steps, self.fitted_.row_index
+        if self.fitted_.settings[-1:] != (
+            named(self.device),
+        ):  # else it stays, also where that is gone
+            steps = choose_steps(self.device, X)
         searcher = self.neighbors if geometry is not None else searcher_for(self.neighbors, X)
-        check_links(self._links, labels.codes, labels.classes)
+        check_links(self.fitted_.links, labels.codes, labels.classes)
         # A refresh is what a fit would be, to the last bit; a label may begin where the model is.
         start = None if search else self._guess(labels)
         self._learn(
-            X, labels, Stages(None, 4, X, None), geometry, searcher, links=self._links, start=start
-        )
+            steps, X, labels, Stages(None, 4, X, None), geometry, searcher,
+            links=self.fitted_.links, start=start,
+        )  # fmt: skip
+        self.fitted_ = replace(self.fitted_, row_index=row_index)
 
     def _guess(self, labels: EncodedLabels) -> NDArray[np.float64] | None:
         """Return log f as the model knows it, for the classes there are now."""
-        known = self._walk.similarities
-        if not isinstance(self._vote, ClassVote):
+        known = self.fitted_.walk.similarities
+        if not isinstance(self.fitted_.vote, ClassVote):
             return None
         guess = np.full((len(labels.codes), len(labels.classes)), -np.inf)
         place = {name: column for column, name in enumerate(self.classes_.tolist())}
@@ -316,13 +326,13 @@ class OnlineMixin(QualityMixin):
 
         With `search`, only what a new search would find as well.
         """
-        index, lists = self._index, self._lists
+        index, lists = self.fitted_.index, self.fitted_.lists
         n, n_listed = index.n_samples, len(lists.indices)
         brought = self._lists_were_brought()
         if self._settings_changed():
             return None
-        if n_listed == n and (self._lists_as_new or brought or not search):
-            return Geometry(index, lists, self._edges, self._lists_as_new)
+        if n_listed == n and (self.fitted_.lists_as_new or brought or not search):
+            return Geometry(index, lists, self.fitted_.edges, self.fitted_.lists_as_new)
         exact = index.first.is_exact and self._searches_exactly(index)
         if not brought and ((search and not exact) or index.first.n_samples > n_listed):
             return None
@@ -338,7 +348,7 @@ class OnlineMixin(QualityMixin):
 
     def _settings_changed(self) -> bool:
         """Tell whether parameters that neighbours and edges follow from are others now."""
-        return self._settings != self._list_settings()
+        return self.fitted_.settings != list_settings(self)
 
     def _lists_were_brought(self) -> bool:
         return not isinstance(self.neighbors, str) and not is_searcher(self.neighbors)
@@ -347,17 +357,17 @@ class OnlineMixin(QualityMixin):
         """Tell whether a search over all rows would be exact."""
         if self.neighbors == "auto":
             shape = (index.n_samples, index.template.shape[1])
-            return self._steps.searches_exactly(index.template, self.metric, shape)
+            return self.fitted_.steps.searches_exactly(index.template, self.metric, shape)
         return bool(self.neighbors == "exact")
 
     def _opened(self, X: Any) -> Any:
         """Return a search over more rows than there were."""
-        return self._steps.open_index(
+        return self.fitted_.steps.open_index(
             X,
             "auto" if self._lists_were_brought() else searcher_for(self.neighbors, X),
             metric=self.metric,
             n_jobs=self.n_jobs,
-            seed=self._seed(),
+            seed=search_seed(self),
         )
 
 

@@ -61,8 +61,8 @@ def write_report(
         "suggestions": _suggestions(session, options.n),
     }
     return_freed_memory()
-    codes = clf._labels.numbers(clf.transduction_)
-    how, points = map_coordinates(clf._index.X)
+    codes = clf.fitted_.labels.numbers(clf.transduction_)
+    how, points = map_coordinates(clf.fitted_.index.X)
     pixels = to_pixels(points, WIDTH, HEIGHT, MARGIN)
     labeled = clf.labeled_indices_
     colors = np.array([_rgb(_color(i)) for i in range(len(clf.classes_))] + [(180, 180, 180)])
@@ -281,7 +281,7 @@ def _classes(data: dict[str, Any], classes: NDArray[Any]) -> str:
 
 def _beside(session: Session, row: int) -> str:
     """Return the nearest rows and what they are called."""
-    near = session.classifier._lists.indices[row, :_NEIGHBORS_SHOWN]
+    near = session.classifier.fitted_.lists.indices[row, :_NEIGHBORS_SHOWN]
     predicted = session.classifier.transduction_
     return ", ".join(f"{_short(session.ids[i], 24)} ({_short(predicted[i], 24)})" for i in near)
 
@@ -384,7 +384,7 @@ def _rows_data(
         "n_voters": int(voters.shape[1]),
         "pixels": _packed(pixels, "<u2"),
         "predicted": _packed(codes, "<i2"),
-        "given": _packed(clf._labels.codes, "<i2"),
+        "given": _packed(clf.fitted_.labels.codes, "<i2"),
         "confidence": _packed(np.round(255 * confidence), "<u1"),
         "voters": _packed(voters, "<i4"),
         "shares": _packed(np.round(255 * shares), "<u1"),

@@ -145,13 +145,13 @@ class GivenIndex(NeighborIndex):
         otherwise: Callable[[], NeighborIndex],
     ) -> None:
         self.X, self.metric = X, metric
-        self._lists = indices, distances
+        self.lists = indices, distances
         self._otherwise = otherwise
         self._opened: NeighborIndex | None = None
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the given neighbours, at most `n_neighbors` per row."""
-        return others(*self._lists, n_neighbors)
+        return others(*self.lists, n_neighbors)
 
     @property
     def opened(self) -> NeighborIndex:

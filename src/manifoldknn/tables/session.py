@@ -147,7 +147,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     _check_features(X)
     with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):
         classifier.fit(X, labels, **links)
-    classifier._index.release()  # from here on nobody's neighbours are searched
+    classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
     return_freed_memory()
     return Session(table, ids, labels, step, classifier, seconds, notes)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,22 +20,17 @@ from numpy.typing import NDArray
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads, thread_count
 from manifoldknn.graph.constrained import GraphRecipe
-from manifoldknn.model.rowids import check_all_walked
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
 from manifoldknn.vote.sharpness import FOLDS
-from manifoldknn.vote.votes import NeighborVote, Vote, winners
+from manifoldknn.vote.votes import Vote, winners
 from manifoldknn.walk.columns import Way, chosen_way, log_label_weights, prepared_graph
 from manifoldknn.walk.normalized import NormalizedGraph
-
-if TYPE_CHECKING:
-    from manifoldknn.classifier import ManifoldKNNClassifier
 
 __all__ = [
     "HiddenLabels",
     "fold_numbers",
     "hidden_densities",
     "hidden_groups",
-    "hidden_labels",
     "hidden_weights",
 ]
 
@@ -210,8 +204,8 @@ def hidden_tolerance(tol: float, usual: float) -> float:
 
     They show as f^β. `usual`, what β usually is, is small where classes stand far apart.
 
-    >>> hidden_tolerance(1e-3, usual=2.0), hidden_tolerance(1e-3, usual=0.1)
-    (0.01, 0.1)
+    >>> hidden_tolerance(1e-3, usual=2.0), hidden_tolerance(1e-3, usual=0.5)
+    (0.01, 0.02)
     """
     return max(tol, min(_LOOSER * tol, _LOOSEST) / max(min(1.0, usual), _LOOSEST / _ROUGHEST))
 
@@ -352,52 +346,3 @@ def judged(
     shares = shares.reshape(len(rows), len(class_weights))
     rows = rows[order]
     return HiddenLabels(rows, codes[rows], shares[order], class_weights, len(groups))
-
-
-def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
-    """Return what hidden labels were called, walking again if the fit hid none.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-
-    Returns
-    -------
-    HiddenLabels or None
-        None if every class has a single label.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from manifoldknn import as_published
-    >>> from manifoldknn.vote.hidden import hidden_labels
-    >>> X, y = load_iris(return_X_y=True)
-    >>> y[10:50] = y[60:100] = y[110:] = -1
-    >>> hidden_labels(as_published().fit(X, y)).accuracy > 0.8
-    True
-    """
-    check_all_walked(classifier)
-    if classifier.hidden_labels_ is not None:
-        return classifier.hidden_labels_
-    codes, n_classes, alpha = classifier._labels.codes, len(classifier.classes_), classifier.alpha_
-    groups = hidden_groups(codes)
-    if not groups:
-        return None
-    recipe, tol, max_iter = classifier._recipe(), classifier.tol, classifier.max_iter
-    if isinstance(classifier._vote, NeighborVote):
-        logs = [
-            hidden_weights(recipe, codes, group, alpha, tol=tol, max_iter=max_iter)
-            for group in groups
-        ]
-    else:
-        way = classifier._walk.way
-        if way is None:
-            way = chosen_way(NormalizedGraph(classifier._graph), alpha, n_columns=n_classes + 1)
-        logs = hidden_densities(
-            recipe, codes, groups, n_classes, alpha, way,
-            tol=hidden_tolerance(tol, classifier.sharpness_ or 1.0), max_iter=max_iter,
-            n_jobs=classifier.n_jobs, reach=classifier._walk.reach,
-        )  # fmt: skip
-    answered = classifier._labels.numbers(classifier.transduction_)
-    return judged(groups, logs, codes, classifier._vote, answered_shares(answered, n_classes))

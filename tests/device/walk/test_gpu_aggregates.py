@@ -185,6 +185,6 @@ def test_two_fits_give_the_same_bits_and_the_sharpness_of_the_cpu():
         for device in ("torch:cpu", "torch:cpu", "cpu")
     )
     assert (one.label_distributions_ == two.label_distributions_).all()
-    assert one._vote.sharpness == two._vote.sharpness
-    assert one._vote.sharpness == pytest.approx(cpu._vote.sharpness, rel=0.02)
+    assert one.fitted_.vote.sharpness == two.fitted_.vote.sharpness
+    assert one.fitted_.vote.sharpness == pytest.approx(cpu.fitted_.vote.sharpness, rel=0.02)
     np.testing.assert_allclose(one.label_distributions_, cpu.label_distributions_, atol=5e-3)

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.base.csr import narrowest
 from manifoldknn.base.tensors import doubles, is_out_of_memory, release
 from manifoldknn.device.graph.edges import Pairs, pruned_pairs, union_pairs
 from manifoldknn.device.graph.tree import tree_pairs
@@ -62,8 +63,9 @@ class TorchGraph:
     def to_numpy(self) -> ConstrainedGraph:
         """Return the graph of the CPU."""
         n = self.n_samples
-        parts = (to_numpy(part) for part in (self.log_weights, self.columns, self.offsets))
-        matrix = sparse.csr_array(tuple(parts), shape=(n, n))
+        narrow = narrowest(max(n, len(self.columns)))
+        places = (to_numpy(part).astype(narrow) for part in (self.columns, self.offsets))
+        matrix = sparse.csr_array((to_numpy(self.log_weights), *places), shape=(n, n))
         matrix.has_sorted_indices = True
         return ConstrainedGraph(matrix, self.must_link)
 

@@ -1,0 +1,73 @@
+"""What labelled rows of a fitted model would be called if their labels were hidden."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from manifoldknn.model.fitted import graph_recipe
+from manifoldknn.model.rowids import check_all_walked
+from manifoldknn.vote.hidden import (
+    HiddenLabels,
+    answered_shares,
+    hidden_densities,
+    hidden_groups,
+    hidden_tolerance,
+    hidden_weights,
+    judged,
+)
+from manifoldknn.vote.votes import NeighborVote
+from manifoldknn.walk.columns import chosen_way
+from manifoldknn.walk.normalized import NormalizedGraph
+
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
+
+
+def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
+    """Return what hidden labels were called, walking again if the fit hid none.
+
+    Parameters
+    ----------
+    classifier : ManifoldKNNClassifier
+        Fitted.
+
+    Returns
+    -------
+    HiddenLabels or None
+        None if every class has a single label.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manifoldknn import as_published
+    >>> from manifoldknn.insight.hidden_labels import hidden_labels
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[10:50] = y[60:100] = y[110:] = -1
+    >>> hidden_labels(as_published().fit(X, y)).accuracy > 0.8
+    True
+    """
+    check_all_walked(classifier)
+    if classifier.hidden_labels_ is not None:
+        return classifier.hidden_labels_
+    fitted, alpha, n_classes = classifier.fitted_, classifier.alpha_, len(classifier.classes_)
+    codes = fitted.labels.codes
+    groups = hidden_groups(codes)
+    if not groups:
+        return None
+    recipe, tol, max_iter = graph_recipe(classifier), classifier.tol, classifier.max_iter
+    if isinstance(fitted.vote, NeighborVote):
+        logs = [
+            hidden_weights(recipe, codes, group, alpha, tol=tol, max_iter=max_iter)
+            for group in groups
+        ]
+    else:
+        way = fitted.walk.way
+        if way is None:
+            way = chosen_way(NormalizedGraph(fitted.graph), alpha, n_columns=n_classes + 1)
+        logs = hidden_densities(
+            recipe, codes, groups, n_classes, alpha, way,
+            tol=hidden_tolerance(tol, classifier.sharpness_ or 1.0), max_iter=max_iter,
+            n_jobs=classifier.n_jobs, reach=fitted.walk.reach,
+        )  # fmt: skip
+    answered = fitted.labels.numbers(classifier.transduction_)
+    return judged(groups, logs, codes, fitted.vote, answered_shares(answered, n_classes))

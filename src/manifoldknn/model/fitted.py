@@ -1,0 +1,117 @@
+"""All that a fit leaves, beside the arrays that users look at: one object, replaced as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils import check_random_state
+
+from manifoldknn.base.tensors import named
+from manifoldknn.graph.constrained import GraphRecipe
+
+if TYPE_CHECKING:
+    from manifoldknn.base.labels import EncodedLabels
+    from manifoldknn.device.steps import Steps
+    from manifoldknn.extend.offmanifold import OwnResiduals
+    from manifoldknn.graph.links import HandLinks
+    from manifoldknn.graph.spanning import Edges
+    from manifoldknn.graph.weights import ConstrainedGraph
+    from manifoldknn.model.arrivals import Arrivals
+    from manifoldknn.search.growing import GrowingIndex
+    from manifoldknn.search.neighbors import Neighbors
+    from manifoldknn.vote.votes import Vote
+    from manifoldknn.vote.walked import Walked
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What predict, the stream, model files and reports know of a fit.
+
+    Everything in it is an array or made of arrays, and is replaced, never changed:
+    whoever fails can put back what there was.
+
+    Attributes
+    ----------
+    steps : Steps
+        The steps of the method on the machine of the fit.
+    index : GrowingIndex
+        Search over all rows.
+    labels : EncodedLabels
+        Of all rows.
+    lists : Neighbors
+        Neighbours of the rows that the graph has.
+    edges : tuple
+        Pairs of them that the third rule links, and their lengths.
+    lists_as_new : bool
+        Whether a new search would find the same.
+    settings : tuple
+        The parameters that lists and edges follow from.
+    links : HandLinks
+        By hand.
+    graph : ConstrainedGraph
+        W.
+    walk : Walked
+        Similarities of all rows.
+    vote : ClassVote or NeighborVote
+        From similarities to shares.
+    own : OwnResiduals
+        Of the rows that the graph has.
+    arrivals : Arrivals, optional
+        Rows taken in since the walk.
+    row_index : object, optional
+        The index of the fitted frame.
+    """
+
+    steps: Steps
+    index: GrowingIndex
+    labels: EncodedLabels
+    lists: Neighbors
+    edges: Edges
+    lists_as_new: bool
+    settings: tuple[Any, ...]
+    links: HandLinks
+    graph: ConstrainedGraph
+    walk: Walked
+    vote: Vote
+    own: OwnResiduals
+    arrivals: Arrivals | None = None
+    row_index: Any = None
+
+
+def list_settings(classifier: Any) -> tuple[Any, ...]:
+    """Return the parameters that neighbour lists and linked pairs follow from, the device last."""
+    search = classifier.neighbors if isinstance(classifier.neighbors, str) else "brought"
+    chosen = classifier.graph, classifier.graph_neighbors, classifier.metric
+    return *chosen, search, named(classifier.device)
+
+
+def search_seed(classifier: Any) -> int:
+    """Return the seed of the neighbour search."""
+    if classifier.random_state is None:
+        return 0
+    return int(check_random_state(classifier.random_state).randint(2**31 - 1))
+
+
+def graph_recipe(classifier: Any) -> GraphRecipe:
+    """Return what a fitted graph is made of, but for the labels; later rows are not in it."""
+    fitted: Fitted = classifier.fitted_
+    return recipe_of(classifier, fitted.index.X, fitted.lists, fitted.edges, fitted.links)
+
+
+def recipe_of(
+    classifier: Any, X: Any, lists: Neighbors, edges: Edges, links: HandLinks
+) -> GraphRecipe:
+    """Return the same where a classifier is not whole yet."""
+    width = min(classifier.graph_neighbors, lists.indices.shape[1])
+    return GraphRecipe(
+        X[: classifier.n_walked_],
+        lists.indices[:, :width],
+        edges,
+        classifier.sigma_,
+        classifier.graph,
+        classifier.tree_depth,
+        classifier.theta,
+        classifier.metric,
+        links,
+    )
