@@ -50,10 +50,11 @@ bench-quick: .venv/.for-bench ## the same at small sizes, in under three minutes
 reproduce: .venv/.for-reproduce ## make every table and figure of the paper
 	$(python) -m manifoldknn reproduce $(ARGS)
 
-lint: .venv/.for-lint ## check style, formatting and types
+lint: .venv/.for-lint ## check style, formatting, types and who imports whom
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
+	$(python) -c "from importlinter.cli import lint_imports_command as lint; lint()" --no-cache --no-logo
 
 format: .venv/.for-lint ## put style and formatting right where that is safe
 	$(python) -m ruff check --fix-only .

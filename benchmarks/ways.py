@@ -2,7 +2,7 @@
 
     MANIFOLDKNN_DATA=... python benchmarks/ways.py
 
-Ways are those of `manifoldknn.walk.columns.Way`: sparse factorisation, conjugate gradients, and
+Ways are those of `manifoldknn.walk.choose.Way`: sparse factorisation, conjugate gradients, and
 these with groups of rows as a preconditioner. Each measurement is the walk alone (C + 1 columns),
 in a process of its own, one after the other. ``results/ways.md`` is what comes out.
 """
@@ -33,7 +33,7 @@ def measured(name, way_name):
     from manifoldknn import ManifoldKNNClassifier
     from manifoldknn.vote.densities import class_densities
     from manifoldknn.walk.aggregates import aggregates
-    from manifoldknn.walk.columns import Way, chosen_alpha, chosen_way
+    from manifoldknn.walk.choose import Way, chosen_alpha, chosen_way
     from manifoldknn.walk.normalized import NormalizedGraph
 
     X, y = load(name)

@@ -16,7 +16,7 @@ from manifoldknn.graph.links import NO_LINKS
 from manifoldknn.search.neighbors import ExactIndex
 from manifoldknn.vote import deciders, hidden, walked
 from manifoldknn.walk import aggregates
-from manifoldknn.walk.columns import Way
+from manifoldknn.walk.choose import Way
 
 # scikit-learn before 1.9 reads the names of such frames by a protocol that polars 2 dropped.
 NAMED_POLARS = pytest.param(

@@ -32,7 +32,7 @@ from manifoldknn.vote.sharpness import best_sharpness, resolved_reach, shown_rea
 from manifoldknn.vote.similarities import combined
 from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior, heaviest
 from manifoldknn.vote.walked import Walked
-from manifoldknn.walk.columns import chosen_alpha
+from manifoldknn.walk.choose import chosen_alpha
 
 
 class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -279,7 +279,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
     ) -> Self:
         check_parameters(self.get_params(deep=False))
         row_index = X.index if hasattr(X, "iloc") else None
-        steps = choose_steps(self.device, X)
+        steps = self._steps_for(X)
         X = steps.samples(self, X, y)
         if in_stream:  # who streams uses one buffer again and again
             X = X.clone() if is_tensor(X) else X.copy()
@@ -372,6 +372,10 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
                 self.hidden_labels_ = judged(
                     groups, hidden, labels.codes, vote, answered_shares(codes, len(prior))
                 )
+
+    def _steps_for(self, X: Any) -> Steps:
+        """Return the steps of the method on the machine that samples are for."""
+        return choose_steps(self.device, X)
 
     def _searched(self, steps: Steps, X: Any, search: Any, graph_neighbors: int) -> Geometry:
         """Search the neighbours of every row."""

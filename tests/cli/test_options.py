@@ -6,7 +6,9 @@ import re
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.cli.options import PARAMETERS, as_options, build_parser
+from manifoldknn.base.parameters import PARAMETERS
+from manifoldknn.cli.options import build_parser
+from manifoldknn.tables.advice import as_options
 
 COMMANDS = ("classify", "suggest", "check", "inspect")
 

@@ -15,7 +15,7 @@ from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.graph.links import NO_LINKS
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
 from manifoldknn.vote.walked import walk_by_class, walk_by_label
-from manifoldknn.walk.columns import Way
+from manifoldknn.walk.choose import Way
 from strategies import problems
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")

@@ -16,7 +16,7 @@ from manifoldknn import ManifoldKNNClassifier, constrained_graph
 from manifoldknn.vote.densities import DensityWalk, class_densities, log_inflow
 from manifoldknn.vote.hidden import hidden_groups
 from manifoldknn.walk import aggregates
-from manifoldknn.walk.columns import Way
+from manifoldknn.walk.choose import Way
 from strategies import WAYS, built_graph, forced, links_for, problems, recipe_of
 
 GRAPHS = ("pruned", "union", "full")

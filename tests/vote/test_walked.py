@@ -7,7 +7,7 @@ from scipy import sparse
 import oracles
 from manifoldknn.vote import walked
 from manifoldknn.vote.walked import block_width, log_columns, walk_by_class, walk_by_label
-from manifoldknn.walk.columns import Way, prepared_graph
+from manifoldknn.walk.choose import Way, prepared_graph
 from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import WAYS, Problem, built_graph, forced, problems
 

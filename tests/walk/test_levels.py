@@ -55,7 +55,7 @@ def weights(graph, labeled, alpha, form="sparse", **accuracy):
     if form == "reduced":
         normalized = reduced_graph(normalized, labeled, alpha)
     elif form == "factorized":
-        normalized.factorize = True
+        normalized = normalized.going(factorize=True)
     return log_label_weights(normalized, labeled, alpha, **accuracy)
 
 

@@ -69,7 +69,7 @@ def test_factorisations_are_right_to_rounding(problem, graph, seed):
     A = np.eye(len(W)) - 0.9 * W / root[:, None] / root[None, :]
     rng = np.random.default_rng(seed)
     normalized = NormalizedGraph(built)
-    normalized.factorize = True
+    normalized = normalized.going(factorize=True)
     for rows in (np.arange(len(A)), np.flatnonzero(rng.random(len(A)) < 0.6)):
         if not rows.size:
             continue

@@ -10,6 +10,12 @@ import numpy as np
 from manifoldknn.base.tensors import check_device
 
 VOTES = ("classes", "neighbors")
+# Those that the command line offers too.
+PARAMETERS = (
+    "n_neighbors", "vote", "graph", "graph_neighbors", "sigma", "alpha", "sharpness", "tree_depth",
+    "theta", "metric", "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs",
+    "device", "random_state",
+)  # fmt: skip
 GRAPHS = ("pruned", "union", "full")
 ON_UNREACHED = ("nearest", "abstain", "raise")
 

@@ -18,7 +18,7 @@ from manifoldknn import find_label_errors, inspect, persist, suggest
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.freed import return_large_arrays_at_once
 from manifoldknn.base.progress import spoken
-from manifoldknn.cli.options import as_options, build_parser
+from manifoldknn.cli.options import build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
 from manifoldknn.exceptions import UnreachedError
 from manifoldknn.files.jsontext import json_text
@@ -26,6 +26,7 @@ from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
+from manifoldknn.tables.advice import as_options
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
     answers,

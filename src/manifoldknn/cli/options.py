@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from typing import Any, NoReturn
 
 import manifoldknn
 from manifoldknn.base.parameters import GRAPHS, ON_UNREACHED, VOTES
-
-__all__ = ["PARAMETERS", "as_options", "build_parser"]
-
-PARAMETERS = (
-    "n_neighbors", "vote", "graph", "graph_neighbors", "sigma", "alpha", "sharpness", "tree_depth",
-    "theta", "metric", "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs",
-    "device", "random_state",
-)  # fmt: skip
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz")
 
@@ -61,32 +52,12 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def as_options(text: str) -> str:
-    """Return advice about parameters in Python as advice about options, rows counted from 1.
-
-    >>> as_options("raise graph_neighbors, or use graph='pruned'")
-    'raise --graph-neighbors, or use --graph pruned'
-    """
-    text = re.sub(r"first is row (\d+)", lambda found: f"first is row {int(found[1]) + 1}", text)
-    text = re.sub(rf"\b({_SETTABLE})=(?:'([^']*)'|([\w.+-]*\w))", _as_setting, text)
-    return re.sub(rf"(?<![\w-])({_COMPOUND})(?![\w-])", _as_setting, text)
-
-
 _NEW_COLUMNS = (
     "New columns: predicted; confidence, how probable it is (with --vote neighbors, its share of "
     "the vote); margin, confidence minus that of the next class, below 0 where a given label is "
     "contradicted; off_manifold, above 1 where a row is odder than 99 % of rows; unreached, where "
     "no label reaches a row: its confidence and margin are 0."
 )
-
-_SAID = (*PARAMETERS, "must_link", "cannot_link")
-_SETTABLE = "|".join(_SAID)
-_COMPOUND = "|".join(name for name in _SAID if "_" in name)  # no ordinary words
-
-
-def _as_setting(match: re.Match[str]) -> str:
-    name, *values = match.groups()
-    return " ".join([f"--{name.replace('_', '-')}", *(value for value in values if value)])
 
 
 def _classify(commands: Any) -> None:

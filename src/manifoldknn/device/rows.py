@@ -45,11 +45,11 @@ class DeviceRows:
         self.exact = self._measurable(X)  # to measure; the very X if that is a tensor there
         del X  # by cosine another one, which need not be there beside what follows
         self._upright: Any = _is_zero(self.exact) if self.metric == "cosine" else None
-        self._center = torch.zeros(self.exact.shape[1], dtype=torch.float64, device=self.wide)
+        self.center = torch.zeros(self.exact.shape[1], dtype=torch.float64, device=self.wide)
         if self.metric == "euclidean":
-            self._center = self.exact.mean(dim=0, dtype=torch.float64)
-        largest = (self.exact.amax(dim=0) - self._center).abs()
-        largest = torch.maximum(largest, (self.exact.amin(dim=0) - self._center).abs())
+            self.center = self.exact.mean(dim=0, dtype=torch.float64)
+        largest = (self.exact.amax(dim=0) - self.center).abs()
+        largest = torch.maximum(largest, (self.exact.amin(dim=0) - self.center).abs())
         _, exponent = np.frexp(float(largest.max()))
         # Length in `products` of what has length 1 in `exact`: a power of two.
         self.unit = float(np.ldexp(1.0, -int(exponent)))
@@ -90,7 +90,7 @@ class DeviceRows:
         norms = torch.empty(shape[0], dtype=torch.float32, device=self.device)
 
         def fill(part: slice) -> None:
-            centered = (rows[part] - self._center) * self.unit
+            centered = (rows[part] - self.center) * self.unit
             single = centered.to(torch.float32)
             products[part] = single.to(self.device)
             norms[part] = single.double().square().sum(dim=1).to(self.device, torch.float32)

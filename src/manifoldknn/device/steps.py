@@ -28,7 +28,7 @@ from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
 from manifoldknn.vote.hidden import hidden_densities
 from manifoldknn.vote.similarities import combined, row_chunks
 from manifoldknn.vote.walked import Walked, walk_by_class, walk_by_label
-from manifoldknn.walk.columns import chosen_way
+from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
 
 __all__ = ["BuiltGraph", "CpuSteps", "Steps", "choose_steps", "usable_steps"]

@@ -16,7 +16,7 @@ from manifoldknn.vote.hidden import (
     judged,
 )
 from manifoldknn.vote.votes import NeighborVote
-from manifoldknn.walk.columns import chosen_way
+from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from manifoldknn.vote.densities import DensityWalk
 from manifoldknn.vote.hidden import fold_numbers
 from manifoldknn.vote.sharpness import usual_sharpness
 from manifoldknn.vote.votes import ClassVote, winners
-from manifoldknn.walk.columns import chosen_way
+from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from manifoldknn.base.labels import EncodedLabels, encode_further, encode_labels
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.base.progress import Stages, spoken
 from manifoldknn.base.tensors import as_numpy, named
-from manifoldknn.device.steps import Steps, choose_steps
 from manifoldknn.graph.constrained import candidate_count
 from manifoldknn.graph.links import HandLinks, check_links
 from manifoldknn.graph.spanning import Edges
@@ -33,6 +32,9 @@ from manifoldknn.search.neighbors import Neighbors
 from manifoldknn.search.searchers import is_searcher, searcher_for
 from manifoldknn.vote.similarities import combined
 from manifoldknn.vote.votes import ClassVote
+
+if TYPE_CHECKING:
+    from manifoldknn.device.steps import Steps
 
 _REFRESH_SHARE = 5  # refresh when a fifth as many rows have come as the walk went over,
 _LEAST_ODD = 10  # or when this many, and one in a hundred of those, were off the manifold
@@ -199,6 +201,10 @@ class OnlineMixin(QualityMixin):
         """Build the graph, walk and vote."""
 
     @abstractmethod
+    def _steps_for(self, X: Any) -> Steps:
+        """Return the steps of the method on the machine that samples are for."""
+
+    @abstractmethod
     def _fit(self, X: Any, y: Any, *, in_stream: bool = False) -> Self:
         """Fit from scratch."""
 
@@ -298,7 +304,7 @@ class OnlineMixin(QualityMixin):
         if self.fitted_.settings[-1:] != (
             named(self.device),
         ):  # else it stays, also where that is gone
-            steps = choose_steps(self.device, X)
+            steps = self._steps_for(X)
         searcher = self.neighbors if geometry is not None else searcher_for(self.neighbors, X)
         check_links(self.fitted_.links, labels.codes, labels.classes)
         # A refresh is what a fit would be, to the last bit; a label may begin where the model is.

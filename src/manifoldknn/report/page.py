@@ -24,8 +24,8 @@ import manifoldknn
 from manifoldknn import find_label_errors, suggest
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.freed import return_freed_memory
+from manifoldknn.base.parameters import PARAMETERS
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.cli.options import PARAMETERS
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.report.raster import draw_points, png, shades, to_pixels
 from manifoldknn.report.summary import known, summary_text

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn.base.freed import return_freed_memory
-from manifoldknn.base.parameters import check_parameters
+from manifoldknn.base.parameters import PARAMETERS, check_parameters
 from manifoldknn.base.progress import timed_stages
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
-from manifoldknn.cli.options import PARAMETERS, as_options
 from manifoldknn.exceptions import EverythingLabeledWarning, ManifoldKNNWarning, UnreachedError
 from manifoldknn.search.neighbors import check_metric
 from manifoldknn.tables import cells
+from manifoldknn.tables.advice import as_options
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.linkfile import read_links
 from manifoldknn.tables.table import Table, TableError, format_of, open_table, said_name

@@ -17,7 +17,7 @@ from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.similarities import Similarities, combined
 from manifoldknn.vote.votes import heaviest
 from manifoldknn.vote.walked import log_columns
-from manifoldknn.walk.columns import chosen_way, prepared_graph
+from manifoldknn.walk.choose import chosen_way, prepared_graph
 from manifoldknn.walk.normalized import NormalizedGraph
 
 _BLOCK = 8  # walks at a time: about 1 kB per row

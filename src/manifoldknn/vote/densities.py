@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.graph.weights import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
-from manifoldknn.walk.columns import Way, prepared_graph
+from manifoldknn.walk.choose import Way, prepared_graph
 from manifoldknn.walk.levels import Columns, Solution
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import ReducedGraph, solve_columns

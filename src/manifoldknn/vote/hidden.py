@@ -23,7 +23,8 @@ from manifoldknn.graph.constrained import GraphRecipe
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
 from manifoldknn.vote.sharpness import FOLDS
 from manifoldknn.vote.votes import Vote, winners
-from manifoldknn.walk.columns import Way, chosen_way, log_label_weights, prepared_graph
+from manifoldknn.walk.choose import Way, chosen_way, prepared_graph
+from manifoldknn.walk.columns import log_label_weights
 from manifoldknn.walk.normalized import NormalizedGraph
 
 __all__ = [

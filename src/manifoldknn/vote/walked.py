@@ -16,7 +16,8 @@ from manifoldknn.base.threads import in_threads
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.walk.columns import Way, block_width, chosen_way, log_label_weights, prepared_graph
+from manifoldknn.walk.choose import Way, chosen_way, prepared_graph
+from manifoldknn.walk.columns import block_width, log_label_weights
 from manifoldknn.walk.levels import Columns
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import ReducedGraph, solve_columns

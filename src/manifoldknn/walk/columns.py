@@ -11,7 +11,6 @@ of an n×n inverse.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -22,16 +21,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn.exceptions import warn_caller
 from manifoldknn.graph.weights import ConstrainedGraph
-from manifoldknn.walk.aggregates import Levels, aggregates
-from manifoldknn.walk.fill import factorization_pays
+from manifoldknn.walk.choose import chosen_way, prepared_graph
 from manifoldknn.walk.levels import Columns, Solution
 from manifoldknn.walk.normalized import NormalizedGraph
-from manifoldknn.walk.reduction import ReducedGraph, reduced_graph, solve_columns
-from manifoldknn.walk.restriction import LONG_WALK
+from manifoldknn.walk.reduction import ReducedGraph, solve_columns
 
-PUBLISHED_ALPHA = 0.99
-_DEATHS_PER_LABEL, _LEAST_DEATHS, _MOST_DEATHS = 0.3, 3e-4, 0.5
-_MANY_ROWS = 5000  # fewer are iterated sooner than their groups are found
 _WIDEST = 32  # label columns at a time: two cache lines of single-precision numbers per row
 _WIDE_UP_TO = 1 << 16  # beyond, fewer, so that blocks do not outgrow what else is in memory
 _NARROWEST = 8
@@ -141,114 +135,6 @@ def walk_weights(
             ConvergenceWarning,
         )
     return np.exp(found.log_values)
-
-
-def chosen_alpha(alpha: float | str, vote: str, n_labeled: int, n_samples: int) -> float:
-    """Return α, the share of strength kept per step.
-
-    Parameters
-    ----------
-    alpha : float or "auto"
-        The parameter.
-    vote : {"classes", "neighbors"}
-        Who votes.
-    n_labeled, n_samples : int
-        Labels and rows, l and n.
-
-    Returns
-    -------
-    float
-        A number as it is. "auto" is 0.99 for neighbours, and for classes
-        1 - clip(0.3·l/n, 3e-4, ½): walkers live about as long as it takes to meet labels.
-
-    Examples
-    --------
-    >>> from manifoldknn.walk.columns import chosen_alpha
-    >>> chosen_alpha("auto", "classes", 10, 1000)
-    0.997
-    """
-    if not isinstance(alpha, str):
-        return float(alpha)
-    if vote == "neighbors":
-        return PUBLISHED_ALPHA
-    return 1.0 - min(max(_DEATHS_PER_LABEL * n_labeled / n_samples, _LEAST_DEATHS), _MOST_DEATHS)
-
-
-@dataclass(frozen=True)
-class Way:
-    """How the columns of a walk are computed; graphs that are much alike go the same way.
-
-    Attributes
-    ----------
-    name : {"dense", "factorise", "iterate"}
-        Cholesky factorisation of a dense graph; sparse factorisation; conjugate gradients
-        on what elimination leaves.
-    levels : tuple of ndarray
-        For the last: rows that belong together, where walks are long.
-    """
-
-    name: str
-    levels: Levels = ()
-
-
-def chosen_way(graph: NormalizedGraph, alpha: float, *, n_columns: int) -> Way:
-    """Return the way in which so many columns are had soonest.
-
-    Parameters
-    ----------
-    graph : NormalizedGraph
-        The graph.
-    alpha : float
-        Share of strength kept per step.
-    n_columns : int
-        How many columns will be wanted in all.
-
-    Returns
-    -------
-    Way
-        Named.
-    """
-    if not graph.is_sparse:
-        return Way("dense")
-    if factorization_pays(graph, n_columns, alpha):
-        return Way("factorise")
-    is_long = alpha >= LONG_WALK and graph.n_samples > _MANY_ROWS
-    return Way("iterate", aggregates(graph.log_s) if is_long else ())
-
-
-def prepared_graph(
-    graph: NormalizedGraph,
-    stay: NDArray[np.intp],
-    alpha: float,
-    way: Way,
-    *,
-    n_jobs: int | None = 1,
-) -> NormalizedGraph | ReducedGraph:
-    """Make a graph ready for a way.
-
-    Parameters
-    ----------
-    graph : NormalizedGraph
-        The graph.
-    stay : ndarray of int
-        Samples where walks may start, or that are looked at: they are not eliminated.
-    alpha : float
-        Share of strength kept per step.
-    way : Way
-        Of this graph, or of one much like it.
-    n_jobs : int, optional
-        Threads of products; all cores if None.
-
-    Returns
-    -------
-    NormalizedGraph or ReducedGraph
-        The latter without rows that can be filled in later.
-    """
-    if way.name != "iterate":
-        graph.factorize = way.name == "factorise"
-        return graph
-    graph.levels, graph.n_jobs = way.levels, n_jobs
-    return reduced_graph(graph, stay, alpha)
 
 
 def log_label_weights(

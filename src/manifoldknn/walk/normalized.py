@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -83,6 +84,15 @@ class NormalizedGraph:
         self._whole: Restriction | None = None
         self._whole_parts: tuple[NDArray[np.intp], NDArray[np.intp], int] | None = None
         self._division: tuple[float, Division | None] | None = None
+
+    def going(
+        self, *, factorize: bool = False, levels: Levels = (), n_jobs: int | None = 1
+    ) -> NormalizedGraph:
+        """Return the same graph, prepared for a way of solving with it."""
+        graph = copy(self)
+        graph.factorize, graph.levels, graph.n_jobs = factorize, levels, n_jobs
+        graph._whole = None
+        return graph
 
     @classmethod
     def of_parts(

@@ -11,8 +11,8 @@ from device.graph.test_gpu_constrained import SETTINGS, both_recipes
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
 from manifoldknn.vote.walked import walk_by_class
-from manifoldknn.walk import columns as ways
-from manifoldknn.walk.columns import Way
+from manifoldknn.walk import choose as ways
+from manifoldknn.walk.choose import Way
 from manifoldknn.walk.normalized import NormalizedGraph
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
@@ -30,7 +30,7 @@ OPTIONS = {"tol": 1e-6, "max_iter": 2000}
 
 @pytest.fixture(autouse=True)
 def small_is_large(monkeypatch):
-    monkeypatch.setattr(ways, "_MANY_ROWS", 100)
+    monkeypatch.setattr(ways, "MANY_ROWS", 100)
     monkeypatch.setattr(rules, "_COARSEST", 10)
 
 
@@ -147,7 +147,7 @@ def test_densities_and_hidden_labels_are_those_of_the_cpu(monkeypatch, graph, as
     expected = walk_by_class(theirs.constrained(y), labeled, y[labeled], 3, ALPHA, **OPTIONS)
     check_same(found, expected)
     with monkeypatch.context() as patch:
-        patch.setattr(ways, "_MANY_ROWS", 10**9)
+        patch.setattr(ways, "MANY_ROWS", 10**9)
         plain = walk_by_class_on_device(ours, 3, ALPHA, **OPTIONS)
     check_same(found, plain)
     assert found.n_iter < plain.n_iter

@@ -10,7 +10,7 @@ from device.graph.test_gpu_constrained import SETTINGS, both_graphs, both_recipe
 from manifoldknn.graph.links import hand_links
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
 from manifoldknn.vote.walked import walk_by_class, walk_by_label
-from manifoldknn.walk.columns import Way
+from manifoldknn.walk.choose import Way
 from strategies import problems
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")

@@ -163,13 +163,13 @@ def _possible(rows: DeviceRows, Q: Any, limits: Any) -> tuple[Any, Any]:
     """Return pairs of row and sample, in order, that may be as near as `limits`."""
     import torch
 
-    centered = (Q - rows._center) * rows.unit
+    centered = (Q - rows.center) * rows.unit
     lengths = centered.square().sum(dim=1)
     mask = torch.empty((len(Q), len(rows)), dtype=torch.bool, device=rows.wide)
     reach = _squared(rows, limits)
     step = max(GROUP, _MEASURED_PAIRS // rows.n_features)
     for start in range(0, len(rows), step):
-        others = (rows.exact[start : start + step] - rows._center) * rows.unit
+        others = (rows.exact[start : start + step] - rows.center) * rows.unit
         norms = others.square().sum(dim=1)
         scores = torch.addmm(norms, centered, others.T, alpha=-2) + lengths[:, None]
         if rows.metric == "cosine":

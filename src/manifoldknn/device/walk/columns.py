@@ -28,7 +28,7 @@ from manifoldknn.device.walk.normalized import NormalizedTorchGraph
 from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.walked import Walked
-from manifoldknn.walk import columns as ways
+from manifoldknn.walk import choose as ways
 from manifoldknn.walk.restriction import LONG_WALK
 
 logger = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class _Walk:
         self.graph, self.must_link = NormalizedTorchGraph(graph), graph.must_link
         self.kept = kept or Kept()
         if self.kept.levels is None:
-            is_long = alpha >= LONG_WALK and graph.n_samples > ways._MANY_ROWS
+            is_long = alpha >= LONG_WALK and graph.n_samples > ways.MANY_ROWS
             self.kept.levels = self.graph.find_levels() if is_long else ()
         self.graph.levels, self.graph.copies = self.kept.levels, copies
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
