@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 from draws import load, picked
 from machine import commit
-
 from report import markdown_table
 
 RESULTS = Path(__file__).with_name("results")

@@ -128,9 +128,9 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         Seeds the approximate neighbour search. None is a fixed seed: two fits give
         the same answer.
     verbose : int, default=0
-        1: say on standard error which stage is running and how long it took, and every two
-        seconds how long a neighbour search or a walk will still take, or the iterations and
-        the residual of the walk. 2: also residuals and rows of every step of the walk.
+        1: say on standard error which stage is running and how long it took, which way the
+        walk is computed and why, and every two seconds how long a neighbour search or a walk
+        will still take, or the iterations and the residual of the walk. 2: also residuals and rows of every step of the walk.
         (scikit-learn's callbacks work too, where the installed version has them.)
 
     Attributes
@@ -165,8 +165,8 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
     n_walked_ : int
         Rows that the last walk went over; later ones joined by reconstruction.
     n_iter_ : int
-        Iterations of the walk, over all its blocks of labels; 1 where the graph was
-        factorised.
+        Iterations of the walk, over all its blocks of columns; a solve with a factor counts
+        as one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import cases
 import measure
 import plot
+import report
 from methods import METHODS
 from samples import hide_labels, load, save_made, save_subset
 from stages import timed_stages
 from targets import Target, exponent, ratio
 
-import report
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.device.steps import CpuSteps
 from manifoldknn.graph import constrained as graph
