@@ -131,7 +131,8 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         1: say on standard error which stage is running and how long it took, which way the
         walk is computed and why, and every two seconds how long a neighbour search or a walk
         will still take, or the iterations and the residual of the walk. 2: also residuals and
-        rows of every step of the walk. (scikit-learn's callbacks work too, where the installed version has them.)
+        rows of every step of the walk. (scikit-learn's callbacks work too, where the installed
+        version has them.)
 
     Attributes
     ----------
