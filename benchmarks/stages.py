@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 # Column in the tables → functions that make up the stage.
 STAGES = {
-    "neighbours_s": ("steps.CpuSteps.open_index", "steps.CpuSteps.lists"),
-    "graph_s": ("steps.CpuSteps.graph",),
-    "spanning_s": ("edges.in_spanning_forest",),
-    "joining_s": ("edges.joined_parts",),
-    "walk_s": ("steps.CpuSteps.walk",),
-    "hidden_s": ("steps.CpuSteps.hidden",),
+    "neighbours_s": ("device.steps.CpuSteps.open_index", "device.steps.CpuSteps.lists"),
+    "graph_s": ("device.steps.CpuSteps.graph",),
+    "spanning_s": ("graph.edges.in_spanning_forest",),
+    "joining_s": ("graph.edges.joined_parts",),
+    "walk_s": ("device.steps.CpuSteps.walk",),
+    "hidden_s": ("device.steps.CpuSteps.hidden",),
 }
 
 
@@ -54,8 +54,9 @@ def _find(name):
     """Return what holds a function of the package, and the function's name in it."""
     from importlib import import_module
 
-    module, *inside, attribute = name.split(".")
-    return functools.reduce(getattr, inside, import_module(f"manifoldknn.{module}")), attribute
+    room, module, *inside, attribute = name.split(".")
+    owner = import_module(f"manifoldknn.{room}.{module}")
+    return functools.reduce(getattr, inside, owner), attribute
 
 
 def _timed(function, seconds, column):

@@ -11,7 +11,7 @@ from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.base.progress import countdown, spoken, timed_stages
 from manifoldknn.base.threads import in_threads
 from manifoldknn.search.engines import open_index
-from manifoldknn.walk import columns as walk
+from manifoldknn.walk import choose
 
 
 def blobs(n=200):
@@ -40,7 +40,7 @@ def test_stages_are_told(capfd):
 @pytest.fixture
 def iterated(monkeypatch):
     """Let graphs be iterated that would be factorised."""
-    monkeypatch.setattr(walk, "factorization_pays", lambda *_, **__: False)
+    monkeypatch.setattr(choose, "factorization_pays", lambda *_, **__: False)
 
 
 @pytest.mark.usefixtures("iterated")
@@ -142,7 +142,7 @@ def test_pulse_costs_nothing_and_says_nothing_unless_asked(capfd):
 )
 def test_a_long_search_says_how_far_it_is(monkeypatch, caplog, metric, neighbors, lines):
     for name in ("neighbors._BRUTE_ROWS", "neighbors._LIBRARY_TREE_ROWS", "inverted._CHUNK_ROWS"):
-        monkeypatch.setattr(f"manifoldknn.{name}", 64)
+        monkeypatch.setattr(f"manifoldknn.search.{name}", 64)
     monkeypatch.setattr(progress, "_BETWEEN_LINES", 0.0)
     X = blobs(128)[0]
     index = open_index(X, neighbors, metric=metric, n_jobs=1, seed=0)

@@ -484,7 +484,9 @@ def test_labels_and_rows_as_tensors(digits):
     clf.set_labels(torch.tensor(int(rows[0])), torch.tensor(3.0, requires_grad=True).to(torch.int8))
     assert clf.transduction_[rows[0]] == 3
     clf.set_labels(torch.from_numpy(rows), torch.tensor(-1))
-    assert (clf.fitted_.labels.codes == ManifoldKNNClassifier().fit(X, y)._labels.codes).all()
+    assert (
+        clf.fitted_.labels.codes == ManifoldKNNClassifier().fit(X, y).fitted_.labels.codes
+    ).all()
 
 
 def test_no_neighbour_library_of_the_cpu_is_imported():

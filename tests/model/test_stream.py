@@ -129,7 +129,7 @@ def test_exact_turns_approximate_where_a_new_fit_would():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("manifoldknn.device.steps.automatic_engine", lambda *_: "inverted")
         patch.setattr("manifoldknn.search.engines.automatic_engine", lambda *_: "inverted")
-        assert isinstance(clf.refresh()._index.first, InvertedIndex)
+        assert isinstance(clf.refresh().fitted_.index.first, InvertedIndex)
 
 
 # Rows without labels.
@@ -461,7 +461,7 @@ def test_no_labels_to_set_change_nothing():
     clf = ManifoldKNNClassifier().fit(X, y)
     graph = clf.fitted_.graph
     assert clf.set_labels([], []) is clf
-    assert clf.set_labels(np.zeros(100, dtype=bool), 1)._graph is graph
+    assert clf.set_labels(np.zeros(100, dtype=bool), 1).fitted_.graph is graph
 
 
 def test_another_search_is_opened_on_refresh():
@@ -518,7 +518,7 @@ def test_links_hold_until_the_next_fit():
         clf.set_labels([50, 51], [1, 1])
     clf.partial_fit(X[:5] + 0.1, refresh=False).refresh()
     assert clf.fitted_.links.cannot.tolist() == [[50, 51]]
-    assert not clf.fit(X, y)._links
+    assert not clf.fit(X, y).fitted_.links
     clf.set_labels([50, 51], [1, 1])
 
 

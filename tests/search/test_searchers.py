@@ -141,7 +141,7 @@ def test_every_kind_of_searcher_gives_the_answers_of_exact_search(kind, fitted, 
     found = ManifoldKNNClassifier(neighbors=searcher).fit(X, y)
     assert_same_answers(found, expected, X)
     if fitted:
-        assert found._index.first._searcher is searcher
+        assert found.fitted_.index.first._searcher is searcher
     else:
         assert pickle.dumps(searcher) == before  # the user's own is not touched
 

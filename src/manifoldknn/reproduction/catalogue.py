@@ -12,22 +12,22 @@ from manifoldknn.reproduction.experiment import Experiment
 PLACES = {
     name: f"{__package__}.{place}"
     for name, place in {
-        "fig1": "toys:FIG1",
-        "fig2": "fig2:EXPERIMENT",
-        "fig3": "fig3:EXPERIMENT",
-        "fig4": "toys:FIG4",
-        "fig5": "toys:FIG5",
-        "fig6": "toys:FIG6",
-        "fig7": "toys:FIG7",
-        "fig8": "kcurves:FIG8",
-        "tab4": "tab4:EXPERIMENT",
-        "tab5": "tab5:EXPERIMENT",
-        "fig9": "kcurves:FIG9",
-        "tab6": "tab6:EXPERIMENT",
-        "fig10-11": "fig10_11:EXPERIMENT",
-        "fig12": "fig12:EXPERIMENT",
-        "tab7": "tab7:EXPERIMENT",
-        "draws": "draws:EXPERIMENT",
+        "fig1": "figures.toys:FIG1",
+        "fig2": "figures.fig2:EXPERIMENT",
+        "fig3": "figures.fig3:EXPERIMENT",
+        "fig4": "figures.toys:FIG4",
+        "fig5": "figures.toys:FIG5",
+        "fig6": "figures.toys:FIG6",
+        "fig7": "figures.toys:FIG7",
+        "fig8": "figures.kcurves:FIG8",
+        "tab4": "numbers.tab4:EXPERIMENT",
+        "tab5": "numbers.tab5:EXPERIMENT",
+        "fig9": "figures.kcurves:FIG9",
+        "tab6": "numbers.tab6:EXPERIMENT",
+        "fig10-11": "figures.fig10_11:EXPERIMENT",
+        "fig12": "figures.fig12:EXPERIMENT",
+        "tab7": "numbers.tab7:EXPERIMENT",
+        "draws": "figures.draws:EXPERIMENT",
     }.items()
 }
 _HALVES = {"fig10": "fig10-11", "fig11": "fig10-11"}

@@ -204,7 +204,8 @@ class _Levels:
             return []  # islands without a source
         if self.graph.factorize and len(rows) == self.graph.n_samples:
             sourced[:], here[:] = True, True  # the one factorisation is of all rows
-        waiting = rows[~here]
+        # Only over edges that were passed over does anybody come to the others.
+        waiting = rows[~here] if n_cut else rows[:0]
         rows, parts = rows[here], _renumbered_runs(parts[here])
         scale = np.where(np.isneginf(shift), 0.0, shift)[sourced]
         if not here.all():

@@ -91,7 +91,7 @@ class NormalizedGraph:
         """Return the same graph, prepared for a way of solving with it."""
         graph = copy(self)
         graph.factorize, graph.levels, graph.n_jobs = factorize, levels, n_jobs
-        graph._whole = None
+        graph._whole, graph._division = None, None
         return graph
 
     @classmethod
@@ -134,9 +134,10 @@ class NormalizedGraph:
         Edges within a part stay, however weak. None if there is one part, or none is joined to
         another. What was found last is kept.
         """
-        if self._division is None or self._division[0] != log_least:
-            self._division = log_least, self._divided(log_least)
-        return self._division[1]
+        known = self._division
+        if known is None or known[0] != log_least:
+            known = self._division = log_least, self._divided(log_least)
+        return known[1]
 
     def _divided(self, log_least: float) -> Division | None:
         strong = self.log_s.data > log_least

@@ -8,8 +8,8 @@ in afterwards,
     x ← x + A_strong⁻¹ Δ,   Δ = what is new of b + α S_weak x,
 
 until nothing new arrives. Every part and column has a scale of its own, and terms are only added.
-Where S_weak is below (1 - α)/100, what comes back to a part is at most 1e-4 of what left it, so a
-part is solved about once for each column.
+Entries of S_weak are below (1 - α)/100, so what comes back over an edge is at most 1e-4 of what
+left: with few edges between parts, a part is solved about once for each column.
 
 Parts do not touch in A_strong. So one right-hand side serves different columns in different
 parts: about C of them in all, however many parts a walk passes through.
@@ -48,7 +48,8 @@ def solve_by_parts(
     Parameters
     ----------
     graph, columns, alpha, tol, max_iter, reference, wanted, start
-        As in `solve_by_levels`, which solves a graph that is one part, or is factorised.
+        As in `solve_by_levels`, which solves a graph that is one part, or is factorised. Other
+        graphs begin from nothing. Each part that a walk passes through may add half of `tol`.
 
     Returns
     -------
@@ -91,6 +92,10 @@ class _Parts:
         What has to be solved next.
     right : tuple of ndarray
         Rows, columns and logarithms of what is new.
+    known : ndarray of bool of shape (n_parts, n_columns)
+        What has been solved before.
+    solved : ndarray of bool of shape (n_parts, n_columns)
+        What was solved last, together.
     """
 
     def __init__(
@@ -115,32 +120,29 @@ class _Parts:
         self.heard = np.full((len(self.ends), columns.n_columns), -np.inf)
         self.right = columns.rows, columns.cols, columns.log_values
         self.news = np.zeros((division.n_parts, columns.n_columns), dtype=bool)
+        self.known, self.solved = self.news.copy(), self.news
         self.news[self.part[columns.rows], columns.cols] = True
 
     def hear(self) -> None:
         """Solve parts for what is new to them.
 
-        What may be little beside what is there is solved roughly first.
+        What should be little beside what is there is solved roughly first; only where it is not,
+        again.
         """
-        place = np.tile(np.arange(self.columns.n_columns), (len(self.news), 1))
-        if (self.columns.views == self.columns.views[:, :1]).all():  # all are looked at alike
-            place = np.cumsum(self.news, axis=1) - 1
-        there = [np.flatnonzero(self.news[self.part, c]) for c in range(self.columns.n_columns)]
-        at = [place[self.part[rows], c] for c, rows in enumerate(there)]
-        known = [self.log_x[rows, c] for c, rows in enumerate(there)]
         finest = _OWN_SHARE * self.tol
-        tol = finest
-        if all((old > -np.inf).all() for old in known):
-            tol = _LOOSE
-        while True:
-            found = self._solved(place, tol)
-            new = [found[rows, slots] for rows, slots in zip(there, at)]
-            ratio = max(float(np.max(a - b, initial=-np.inf)) for a, b in zip(new, known))
-            if tol <= finest or np.log(tol) + ratio <= np.log(finest):
-                break
-            tol = finest * max(1.0, 0.5 * float(np.exp(-max(ratio, np.log(finest)))))
-        for c, rows in enumerate(there):
-            self.log_x[rows, c] = np.logaddexp(known[c], new[c])
+        fresh, echo = self.news & ~self.known, self.news & self.known
+        if fresh.any():
+            self._add(fresh, self._solved(fresh, finest))
+        if echo.any():
+            found = self._solved(echo, _LOOSE)
+            ratio = self._ratio(echo, found)
+            again = echo & (np.log(_LOOSE) + ratio > np.log(finest))
+            self._add(echo & ~again, found)
+            if again.any():
+                largest = float(ratio[again].max())
+                tol = finest * max(1.0, 0.5 * float(np.exp(-max(largest, np.log(finest)))))
+                self._add(again, self._solved(again, tol))
+        self.known |= self.news
 
     def tell(self) -> None:
         """See what flows over weak edges now, and to whom it is news."""
@@ -156,10 +158,22 @@ class _Parts:
         self.right = self.ends[ends], cols, new[ends, cols]
         self.heard[ends, cols] = inflow[ends, cols]
 
-    def _solved(self, place: NDArray[np.intp], tol: float) -> NDArray[np.float64]:
-        """Return log (A_strong⁻¹ Δ), each part's columns at their places."""
+    def _places(self, news: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return which right-hand side holds a column, for every part.
+
+        Columns that are looked at alike take each other's place in different parts.
+        """
+        if (self.columns.views == self.columns.views[:, :1]).all():
+            return np.cumsum(news, axis=1) - 1
+        return np.tile(np.arange(self.columns.n_columns), (len(news), 1))
+
+    def _solved(self, news: NDArray[np.bool_], tol: float) -> NDArray[np.float64]:
+        """Return log (A_strong⁻¹ Δ) for some news, columns at their places."""
+        self.solved = news
         rows, cols, log_values = self.right
-        views, reach, largest = self.columns.views, np.inf, None
+        here = news[self.part[rows], cols]
+        rows, cols, log_values = rows[here], cols[here], log_values[here]
+        place, views, reach, largest = self._places(news), self.columns.views, np.inf, None
         if tol <= self.tol:  # else news are judged by themselves, and weighed afterwards
             reach = self.columns.reach
             largest = np.stack([(self.log_x + view).max(axis=1) for view in views])
@@ -167,7 +181,7 @@ class _Parts:
                 largest = np.maximum(largest, self.reference)
         right = Columns(
             rows=rows, cols=place[self.part[rows], cols], log_values=log_values,
-            views=views[:, : int(place[self.news].max()) + 1], reach=reach,
+            views=views[:, : int(place[news].max()) + 1], reach=reach,
         )  # fmt: skip
         found = solve_by_levels(
             self.division.inside, right, alpha=self.alpha, tol=tol, max_iter=self.max_iter,
@@ -177,25 +191,56 @@ class _Parts:
         self.converged &= found.converged
         return found.log_values
 
+    def _add(self, news: NDArray[np.bool_], found: NDArray[np.float64]) -> None:
+        place = self._places(self.solved)
+        for c in np.flatnonzero(news.any(axis=0)):
+            rows = np.flatnonzero(news[self.part, c])
+            new = found[rows, place[self.part[rows], c]]
+            self.log_x[rows, c] = np.logaddexp(self.log_x[rows, c], new)
+
+    def _ratio(self, news: NDArray[np.bool_], found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how large news are beside what is there, at most: for part and column."""
+        out, place = np.full(news.shape, -np.inf), self._places(news)
+        for c in np.flatnonzero(news.any(axis=0)):
+            asked = news[self.part, c]
+            if self.wanted is not None:
+                asked &= self.wanted
+            rows = np.flatnonzero(asked)
+            new = found[rows, place[self.part[rows], c]]
+            rows, new = rows[new > -np.inf], new[new > -np.inf]
+            np.maximum.at(out[:, c], self.part[rows], new - self.log_x[rows, c])
+        return out
+
     def _counts(self) -> NDArray[np.float64]:
         """Return what an error is small against: the entry, or a larger one in another column."""
         if self.reference is None:
             return self.log_x
-        least = self.reference[:, :, None] - self.columns.reach - self.columns.views[:, None, :]
-        return np.maximum(self.log_x, least.min(axis=0))
+        least = np.full(self.log_x.shape, np.inf)
+        for view, known in zip(self.columns.views, self.reference):
+            seen = view > -np.inf
+            allowed = known[:, None] - self.columns.reach - view[seen]
+            least[:, seen] = np.minimum(least[:, seen], allowed)
+        return np.maximum(self.log_x, least)
 
     def _weight(self, new: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a bound on what news can add to an entry, by what counts: for part and column.
 
-        The second bound of `restriction`: √d_i · max_m (Δ_m / √d_m) / (1 - α).
+        The smaller of two: the second bound of `restriction`, √d_i · max_m (Δ_m / √d_m) / (1 - α);
+        and Σ_m Δ_m / x_m / (1 - α), as a walker from i comes to m no more often than x_i / x_m.
         """
         half = 0.5 * self.division.inside.log_degrees
+        of_ends = self.part[self.ends]
         out = np.full(self.news.shape, -np.inf)
-        np.maximum.at(out, self.part[self.ends], new - half[self.ends, None])
+        np.maximum.at(out, of_ends, new - half[self.ends, None])
         heard = out > -np.inf
-        if heard.any():
-            order = np.argsort(self.part, kind="stable")
-            known = (self._counts() - half[:, None])[order]
-            least = np.minimum.reduceat(known, run_starts(self.part[order]), axis=0)
-            out[heard] -= least[heard] + np.log1p(-self.alpha)
+        if not heard.any():
+            return out
+        order = np.argsort(self.part, kind="stable")
+        known = (self._counts() - half[:, None])[order]
+        out[heard] -= np.minimum.reduceat(known, run_starts(self.part[order]), axis=0)[heard]
+        shares = np.full(new.shape, -np.inf)
+        np.subtract(new, self.log_x[self.ends], out=shares, where=new > -np.inf)
+        beside = np.full(out.shape, -np.inf)
+        np.logaddexp.at(beside, of_ends, shares)
+        out[heard] = np.minimum(out, beside)[heard] - np.log1p(-self.alpha)
         return out

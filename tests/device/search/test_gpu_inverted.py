@@ -134,13 +134,13 @@ def test_links_are_those_of_all_rows_whatever_the_tiles(monkeypatch):
         monkeypatch.setattr(inverted, "_LINK_BYTES", tile)
         monkeypatch.setattr(inverted, "_LINKS_AT_ONCE", at_once)
         cells._link(cells._products)
-        links = np.split(cells._linked, cells.fitted_.links[1:-1])
+        links = np.split(cells._linked, cells._links[1:-1])
         assert [row.tolist() for row in links] == literal_links(cells)
 
 
 def test_linking_goes_on_in_smaller_tiles_once_memory_runs_out(monkeypatch):
     cells = opened(clustered(900, 4))
-    before, near = (cells._linked, cells.fitted_.links), cells._cells_near
+    before, near = (cells._linked, cells._links), cells._cells_near
 
     def limited(products, count):
         if len(products) > 100:
@@ -150,7 +150,7 @@ def test_linking_goes_on_in_smaller_tiles_once_memory_runs_out(monkeypatch):
     monkeypatch.setattr(cells, "_cells_near", limited)
     cells._link(cells._products)
     assert (cells._linked == before[0]).all()
-    assert (cells.fitted_.links == before[1]).all()
+    assert (cells._links == before[1]).all()
 
 
 def test_centers_are_the_means_of_their_rows():
