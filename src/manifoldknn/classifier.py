@@ -34,6 +34,8 @@ from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior, h
 from manifoldknn.vote.walked import Walked
 from manifoldknn.walk.choose import chosen_alpha
 
+_NEAR_ENOUGH = 0.5  # share of a tolerance at which labels need not be hidden once more
+
 
 class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classify rows by the labelled samples nearest along the data's own shape.
@@ -441,10 +443,16 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             known = walk.similarities
             reach = resolved_reach(known.logs[codes < 0], walk.reach)
             if reach <= walk.reach:
-                usual = usual_sharpness(known.logs[codes < 0])
-                if groups:
-                    logs = self._hidden(steps, built, codes, groups, walk, usual)
-                sharpness = self._chosen_sharpness(codes, groups, logs, usual)
+                usual = expected = usual_sharpness(known.logs[codes < 0])
+                while True:
+                    tol = hidden_tolerance(self.tol, expected)
+                    if groups:
+                        logs = self._hidden(steps, built, codes, groups, walk, tol)
+                    sharpness = self._chosen_sharpness(codes, groups, logs, usual)
+                    # Where the vote is sharper than expected, errors show more.
+                    if not groups or hidden_tolerance(self.tol, sharpness) >= _NEAR_ENOUGH * tol:
+                        break
+                    expected = sharpness
                 reach = shown_reach(sharpness, walk.reach)
             if reach <= walk.reach:
                 break
@@ -461,7 +469,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         codes: NDArray[np.intp],
         groups: list[NDArray[np.intp]],
         walk: Walked,
-        usual: float,
+        tol: float,
     ) -> list[NDArray[np.float64]]:
         """Return log f of rows while their labels are hidden."""
         return steps.hidden(
@@ -471,7 +479,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             len(self.classes_),
             self.alpha_,
             walk,
-            tol=hidden_tolerance(self.tol, usual),
+            tol=tol,
             max_iter=self.max_iter,
             n_jobs=self.n_jobs,
         )

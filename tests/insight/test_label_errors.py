@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 
 import oracles
 from manifoldknn import ManifoldKNNClassifier, find_label_errors
+from manifoldknn.insight import label_errors
 from manifoldknn.insight.label_errors import unlinked_shares
 from manifoldknn.vote.hidden import fold_numbers
 from strategies import problems, recipe_of
@@ -107,3 +108,28 @@ def test_rows_alone_in_their_class_are_not_accused():
     y = np.full(12, -1)
     y[[0, 2, 4]], y[3] = 0, 1
     assert 3 not in find_label_errors(ManifoldKNNClassifier(graph_neighbors=3).fit(X, y)).rows
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_by_label_and_by_group_is_the_same(monkeypatch, seed):
+    """Few labels are walked from one by one, many group by group."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(120, 2)) + 3 * (np.arange(120) % 3)[:, None]
+    y = np.where(np.arange(120) < 45, np.arange(120) % 3, -1)
+    clf = ManifoldKNNClassifier(tol=1e-6).fit(X, y)
+    by_label = label_errors.unlinked_shares(clf)
+    monkeypatch.setattr(label_errors, "_BLOCK", 4)
+    np.testing.assert_allclose(label_errors.unlinked_shares(clf), by_label, atol=1e-6)
+
+    def grouped(walk, rows, codes, groups, n_classes):
+        logs = np.full((len(rows), n_classes), -np.inf)
+        for group in np.unique(groups):
+            others, hidden = np.flatnonzero(groups != group), np.flatnonzero(groups == group)
+            found = walk.densities(
+                others, codes[others], n_classes, rows=rows[hidden], reach=np.inf
+            )
+            logs[hidden] = found.log_values
+        return logs
+
+    monkeypatch.setattr(label_errors, "_by_label", grouped)
+    np.testing.assert_allclose(label_errors.unlinked_shares(clf), by_label, atol=1e-5)

@@ -212,7 +212,7 @@ def test_small_matters():
     assert answered_shares(np.array([0, 0, 2, -1]), 3).tolist() == [2 / 3, 0.0, 1 / 3]
     assert answered_shares(np.array([-1]), 2).tolist() == [0.0, 0.0]
     tolerances = [(1e-9, 2.0), (1e-3, 1.0), (0.1, 5.0), (1e-3, 0.1), (1e-3, 1e-9), (1e-9, 0.5)]
-    found = [hidden_tolerance(tol, usual) for tol, usual in tolerances]
+    found = [hidden_tolerance(tol, beta) for tol, beta in tolerances]
     assert found == pytest.approx([1e-8, 1e-2, 0.1, 0.1, 0.3, 2e-8])
 
 

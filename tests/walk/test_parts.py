@@ -157,6 +157,65 @@ def test_one_part_is_left_alone():
     assert (found.log_values == plain.log_values).all()
 
 
+def test_views_that_leave_columns_out_and_nothing_known_beside():
+    rng = np.random.default_rng(0)
+    graph = graph_of(clusters(rng, [3, 3], [(0, 1)], [-30.0]), np.full(6, -1))
+    views = np.where(np.eye(2, dtype=bool), 0.0, -np.inf)
+    columns = Columns(np.array([0, 1]), np.array([0, 1]), np.zeros(2), views)
+    plain = solve_by_parts(graph, columns, **ACCURACY)
+    nothing = np.full((2, 6), -np.inf)
+    found = solve_by_parts(graph, columns, reference=nothing, **ACCURACY)
+    np.testing.assert_array_equal(found.log_values, plain.log_values)
+    assert np.isfinite(found.log_values).all()
+
+
+def test_rows_that_nobody_asks_for_cost_nothing():
+    """A part that hangs on a long chain does not make all of the chain be solved."""
+    rng = np.random.default_rng(0)
+    columns = Columns(np.array([0]), np.array([0]), np.zeros(1), np.zeros((1, 1)))
+    spent = []
+    for sizes, joins in (([400], []), ([400, 3], [(0, 1)])):
+        graph = graph_of(clusters(rng, sizes, joins, [-40.0] * len(joins)), np.full(sum(sizes), -1))
+        wanted = np.zeros(sum(sizes), dtype=bool)
+        wanted[[0, 5]] = True
+        found = solve_by_parts(graph, columns, wanted=wanted, alpha=0.9, tol=1e-3, max_iter=3000)
+        spent.append(found.n_iter)
+    assert spent[1] <= 12 * spent[0]
+
+
+def test_a_class_in_some_parts_with_others_near():
+    """Two classes in both parts and one in the first only, looked at as far as it is told."""
+    rng = np.random.default_rng(0)
+    log_w = clusters(rng, [80, 80], [(0, 1)], [-40.0])
+    rows, cols = np.array([0, 80, 20, 100, 40]), np.array([0, 0, 1, 1, 2])
+    columns = Columns(rows, cols, np.zeros(5), np.zeros((1, 3)), 4.0)
+    found = solve_by_parts(graph_of(log_w, np.full(160, -1)), columns, **{**ACCURACY, "alpha": 0.5})
+    assert found.reach == 4.0
+    expected = exact_logs(log_w, np.full(160, -1), columns, 0.5)
+    near = expected > expected.max(axis=1, keepdims=True) - 4.0
+    np.testing.assert_allclose(found.log_values[near], expected[near], atol=2e-6)
+
+
+def test_very_many_weak_edges_are_right_too():
+    """More comes back than over a single edge; it takes longer."""
+    rng = np.random.default_rng(0)
+    log_w = clusters(rng, [12, 12], [], [])
+    log_w[:12, 12:] = log_w[12:, :12] = -9.3
+    columns = Columns(np.array([0, 13]), np.array([0, 1]), np.zeros(2), np.zeros((1, 2)), np.inf)
+    found = solve_by_parts(graph_of(log_w, np.full(24, -1)), columns, **ACCURACY)
+    expected = exact_logs(log_w, np.full(24, -1), columns, 0.99)
+    np.testing.assert_allclose(found.log_values, expected, atol=2e-6)
+
+
+def test_divisions_are_kept_apart():
+    graph, _ = separated(2, 10)
+    assert graph.divided(-20.0) is graph.divided(-20.0)
+    assert graph.divided(-60.0) is None
+    whole = graph.going(n_jobs=2)
+    assert whole.divided(-20.0).inside.n_jobs == 2
+    assert graph.divided(-20.0).inside.n_jobs == 1
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_log_sum_of_a_matrix_and_a_few_entries(seed):
     rng = np.random.default_rng(seed)

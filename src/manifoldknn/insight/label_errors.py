@@ -158,31 +158,34 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
         n_jobs=classifier.n_jobs,
     )  # fmt: skip
     groups = fold_numbers(codes, min(_GROUPS, len(rows)), random_state=0)
-    each = None
     if len(rows) <= _GROUPS * n_classes:
-        each = _from_each(walk, rows)
-    logs = np.full((len(rows), n_classes), -np.inf)
-    for group in range(int(groups.max()) + 1):
-        others = np.flatnonzero(groups != group)
-        hidden = np.flatnonzero(groups == group)
-        if each is not None:
-            for c in np.unique(codes[others]):
-                mine = others[codes[others] == c]
-                sums = np.logaddexp.reduce(each[np.ix_(hidden, mine)], axis=1)
-                logs[hidden, c] = sums - np.log(len(mine))
-        elif others.size:
-            found = walk.densities(others, codes[others], n_classes, rows=rows[hidden])
+        logs = _by_label(walk, rows, codes, groups, n_classes)
+    else:
+        logs = np.full((len(rows), n_classes), -np.inf)
+        reach = classifier.fitted_.walk.reach
+        for group in range(int(groups.max()) + 1):
+            others, hidden = np.flatnonzero(groups != group), np.flatnonzero(groups == group)
+            some = rows[hidden]
+            found = walk.densities(others, codes[others], n_classes, rows=some, reach=reach)
             logs[hidden] = found.log_values
     equal = np.full(n_classes, 1.0 / n_classes)
     return ClassVote(equal, usual_sharpness(logs)).shares(logs)
 
 
-def _from_each(walk: DensityWalk, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return log q_j(i) of every label at every labelled row, accurate however small."""
-    numbers = np.arange(len(rows))
-    blocks = np.array_split(numbers, -(-len(rows) // _BLOCK))
-    found = [
-        walk.densities(some, numbers[: len(some)], len(some), rows=rows, reach=np.inf)
-        for some in blocks
-    ]
-    return np.hstack([part.log_values for part in found])
+def _by_label(
+    walk: DensityWalk,
+    rows: NDArray[np.intp],
+    codes: NDArray[np.intp],
+    groups: NDArray[np.intp],
+    n_classes: int,
+) -> NDArray[np.float64]:
+    """Return log f of labelled rows, each by the labels of other groups: a column per label."""
+    logs, counts = np.full((len(rows), n_classes), -np.inf), np.zeros((len(rows), n_classes))
+    for some in np.array_split(np.arange(len(rows)), -(-len(rows) // _BLOCK)):
+        numbers = np.arange(len(some))
+        found = walk.densities(some, numbers, len(some), rows=rows, reach=np.inf).log_values
+        for label, said in zip(some, found.T):
+            others, c = groups != groups[label], codes[label]
+            logs[others, c] = np.logaddexp(logs[others, c], said[others])
+            counts[others, c] += 1
+    return np.asarray(logs - np.log(np.maximum(counts, 1.0)))

@@ -200,15 +200,16 @@ def fold_numbers(codes: NDArray[np.intp], n_folds: int, random_state: int) -> ND
     return folds
 
 
-def hidden_tolerance(tol: float, usual: float) -> float:
-    """Return the tolerance for densities of hidden rows, which only set the sharpness β.
+def hidden_tolerance(tol: float, sharpness: float) -> float:
+    """Return the tolerance for densities of hidden rows, which show as f^β.
 
-    They show as f^β. `usual`, what β usually is, is small where classes stand far apart.
+    `sharpness`, about what β will be, is small where classes stand far apart.
 
-    >>> hidden_tolerance(1e-3, usual=2.0), hidden_tolerance(1e-3, usual=0.5)
+    >>> hidden_tolerance(1e-3, sharpness=2.0), hidden_tolerance(1e-3, sharpness=0.5)
     (0.01, 0.02)
     """
-    return max(tol, min(_LOOSER * tol, _LOOSEST) / max(min(1.0, usual), _LOOSEST / _ROUGHEST))
+    least = _LOOSEST / _ROUGHEST
+    return max(tol, min(_LOOSER * tol, _LOOSEST) / max(min(1.0, sharpness), least))
 
 
 def hidden_densities(
