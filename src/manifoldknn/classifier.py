@@ -34,7 +34,7 @@ from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior, h
 from manifoldknn.vote.walked import Walked
 from manifoldknn.walk.choose import chosen_alpha
 
-_NEAR_ENOUGH = 0.5  # share of a tolerance at which labels need not be hidden once more
+_NEAR_ENOUGH = 0.1  # of a tolerance; bounds of errors are careful
 
 
 class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
