@@ -28,6 +28,7 @@ from manifoldknn import (
     constrained_graph,
     simplex_weights,
 )
+from manifoldknn.device import steps as device_steps
 from manifoldknn.exceptions import (
     EverythingLabeledWarning,
     GraphSizeWarning,
@@ -1204,3 +1205,21 @@ def test_clusters_behind_gaps_follow_the_nearer_side(decades, graph, vote):
         return
     weights = clf.kneighbors()[0][:, 0]
     assert weights[:40].max() < 10.0 ** (-0.8 * decades) * weights[40:80].max()
+
+
+@pytest.mark.parametrize(("usual", "tolerances"), [(0.5, [0.02]), (1e-3, [0.3, 0.01])])
+def test_labels_are_hidden_again_where_the_vote_is_much_sharper(monkeypatch, usual, tolerances):
+    asked = []
+    hide = device_steps.hidden_densities
+
+    def hidden(*arguments, tol, **options):
+        asked.append(tol)
+        return hide(*arguments, tol=tol, **options)
+
+    monkeypatch.setattr(device_steps, "hidden_densities", hidden)
+    monkeypatch.setattr("manifoldknn.classifier.usual_sharpness", lambda _: usual)
+    monkeypatch.setattr("manifoldknn.classifier.best_sharpness", lambda *_: 1.0)
+    X = np.arange(40.0)[:, None]
+    y = np.where(np.arange(40) % 4 == 0, np.arange(40) >= 20, -1).astype(int)
+    ManifoldKNNClassifier().fit(X, y)
+    assert asked == pytest.approx(tolerances)

@@ -443,16 +443,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
             known = walk.similarities
             reach = resolved_reach(known.logs[codes < 0], walk.reach)
             if reach <= walk.reach:
-                usual = expected = usual_sharpness(known.logs[codes < 0])
-                while True:
-                    tol = hidden_tolerance(self.tol, expected)
-                    if groups:
-                        logs = self._hidden(steps, built, codes, groups, walk, tol)
-                    sharpness = self._chosen_sharpness(codes, groups, logs, usual)
-                    # Where the vote is sharper than expected, errors show more.
-                    if not groups or hidden_tolerance(self.tol, sharpness) >= _NEAR_ENOUGH * tol:
-                        break
-                    expected = sharpness
+                sharpness, logs = self._learned_sharpness(steps, built, codes, groups, walk)
                 reach = shown_reach(sharpness, walk.reach)
             if reach <= walk.reach:
                 break
@@ -462,41 +453,37 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         self.calibrated_ = any((np.isfinite(part).sum(axis=1) > 1).any() for part in logs)
         return walk, ClassVote(prior, sharpness), groups, logs
 
-    def _hidden(
+    def _learned_sharpness(
         self,
         steps: Steps,
         built: BuiltGraph,
         codes: NDArray[np.intp],
         groups: list[NDArray[np.intp]],
         walk: Walked,
-        tol: float,
-    ) -> list[NDArray[np.float64]]:
-        """Return log f of rows while their labels are hidden."""
-        return steps.hidden(
-            built,
-            codes,
-            groups,
-            len(self.classes_),
-            self.alpha_,
-            walk,
-            tol=tol,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-        )
-
-    def _chosen_sharpness(
-        self,
-        codes: NDArray[np.intp],
-        groups: list[NDArray[np.intp]],
-        logs: list[NDArray[np.float64]],
-        usual: float,
-    ) -> float:
+    ) -> tuple[float, list[NDArray[np.float64]]]:
+        """Return β and log f of the rows whose labels were hidden for it, group by group."""
         if not isinstance(self.sharpness, str):
-            return float(self.sharpness)
-        if not groups:
-            return usual
-        given = codes[np.concatenate(groups)]
-        return best_sharpness(np.concatenate(logs), given, self.class_prior_, usual)
+            return float(self.sharpness), []
+        usual = sharpness = usual_sharpness(walk.similarities.logs[codes < 0])
+        logs: list[NDArray[np.float64]] = []
+        tol = np.inf
+        # Where the vote turns out much sharper than expected, errors show more: hide again.
+        while groups and hidden_tolerance(self.tol, sharpness) < _NEAR_ENOUGH * tol:
+            tol = hidden_tolerance(self.tol, sharpness)
+            logs = steps.hidden(
+                built,
+                codes,
+                groups,
+                len(self.classes_),
+                self.alpha_,
+                walk,
+                tol=tol,
+                max_iter=self.max_iter,
+                n_jobs=self.n_jobs,
+            )
+            given = codes[np.concatenate(groups)]
+            sharpness = best_sharpness(np.concatenate(logs), given, self.class_prior_, usual)
+        return sharpness, logs
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify new rows by reconstruction from their neighbours.

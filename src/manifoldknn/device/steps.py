@@ -18,7 +18,7 @@ from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.base.tensors import as_numpy, chosen_device
 from manifoldknn.device.memory import check_memory
 from manifoldknn.exceptions import DeviceWarning, warn_caller
-from manifoldknn.extend.reconstruct import reconstruction
+from manifoldknn.extend.reconstruct import extended
 from manifoldknn.graph.constrained import GraphRecipe, automatic_sigma, selected_edges
 from manifoldknn.graph.links import HandLinks
 from manifoldknn.graph.spanning import Edges
@@ -26,7 +26,7 @@ from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import automatic_engine, check_neighbors, open_index
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
 from manifoldknn.vote.hidden import hidden_densities
-from manifoldknn.vote.similarities import combined, row_chunks
+from manifoldknn.vote.similarities import row_chunks
 from manifoldknn.vote.walked import Walked, walk_by_class, walk_by_label
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
@@ -181,8 +181,8 @@ class CpuSteps:
         fitted, known = model.fitted_, model.fitted_.walk.similarities
         width = min(model.graph_neighbors, fitted.index.n_samples)
         for part in row_chunks(X.shape[0], X.shape[1], known.logs.shape[1], len(model.classes_)):
-            made = reconstruction(X[part], fitted.index, n_neighbors=width, n_jobs=model.n_jobs)
-            found = combined(made.z, made.indices, known, n_jobs=model.n_jobs)
+            how = {"n_neighbors": width, "n_jobs": model.n_jobs}
+            found = extended(X[part], fitted.index, known, **how)
             yield part, fitted.vote.shares(found.logs), found.unreached
 
 

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from manifoldknn.base.samples import check_new_samples
 from manifoldknn.base.tensors import as_numpy, chosen_rows
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
-from manifoldknn.extend.reconstruct import Reconstruction, reconstruction
+from manifoldknn.extend.reconstruct import Reconstruction, extended, reconstruction
 from manifoldknn.model.state import FittedState
 from manifoldknn.search.neighbors import ExactIndex
-from manifoldknn.vote.similarities import Similarities, combined
+from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.votes import winners
 
 
@@ -61,11 +61,6 @@ class AnsweringMixin(FittedState):
         """Reconstruct new rows."""
         width = min(self.graph_neighbors, self.fitted_.index.n_samples)
         return reconstruction(X, self.fitted_.index, n_neighbors=width, n_jobs=self.n_jobs)
-
-    def _reconstructed(self, X: Any) -> Similarities:
-        """Return the similarities of new rows."""
-        made = self._made(X)
-        return combined(made.z, made.indices, self.fitted_.walk.similarities, n_jobs=self.n_jobs)
 
     def _predicted(
         self, X: Any, *, with_shares: bool
@@ -150,5 +145,8 @@ def answers_to(
     classifier: AnsweringMixin, X: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
     """Return shares, class numbers and which rows nobody reaches, for new rows."""
-    rows = classifier._new_rows(X)
-    return classifier._answer(classifier._reconstructed(rows), rows)
+    rows, fitted = classifier._new_rows(X), classifier.fitted_
+    width = min(classifier.graph_neighbors, fitted.index.n_samples)
+    known = fitted.walk.similarities
+    found = extended(rows, fitted.index, known, n_neighbors=width, n_jobs=classifier.n_jobs)
+    return classifier._answer(found, rows)

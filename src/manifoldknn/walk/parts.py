@@ -74,11 +74,17 @@ def solve_by_parts(
     return Solution(solver.log_x, solver.n_iter, solver.converged, columns.reach)
 
 
-def _stand_apart(division: Division, columns: Columns) -> bool:
-    """Tell whether most rows lie in parts with sources of fewer than two columns."""
+def _sourced(division: Division, columns: Columns) -> NDArray[np.bool_]:
+    """Tell which parts have sources of which columns."""
     sourced = np.zeros((division.n_parts, columns.n_columns), dtype=bool)
     sourced[division.part[columns.rows], columns.cols] = True
-    return bool((sourced.sum(axis=1)[division.part] < 2).mean() > 0.5)
+    return sourced
+
+
+def _stand_apart(division: Division, columns: Columns) -> bool:
+    """Tell whether most rows lie in parts with sources of fewer than two columns."""
+    per_part = _sourced(division, columns).sum(axis=1)
+    return bool((per_part[division.part] < 2).mean() > 0.5)
 
 
 class _Parts:
@@ -94,8 +100,6 @@ class _Parts:
         Rows, columns and logarithms of what is new.
     known : ndarray of bool of shape (n_parts, n_columns)
         What has been solved before.
-    solved : ndarray of bool of shape (n_parts, n_columns)
-        What was solved last, together.
     """
 
     def __init__(
@@ -119,9 +123,8 @@ class _Parts:
         self.log_x = np.full((len(self.part), columns.n_columns), -np.inf)
         self.heard = np.full((len(self.ends), columns.n_columns), -np.inf)
         self.right = columns.rows, columns.cols, columns.log_values
-        self.news = np.zeros((division.n_parts, columns.n_columns), dtype=bool)
-        self.known, self.solved = self.news.copy(), self.news
-        self.news[self.part[columns.rows], columns.cols] = True
+        self.news = _sourced(division, columns)
+        self.known = np.zeros_like(self.news)
 
     def hear(self) -> None:
         """Solve parts for what is new to them.
@@ -132,16 +135,16 @@ class _Parts:
         finest = _OWN_SHARE * self.tol
         fresh, echo = self.news & ~self.known, self.news & self.known
         if fresh.any():
-            self._add(fresh, self._solved(fresh, finest))
+            self._add(fresh, self._solved(fresh, finest), self._places(fresh))
         if echo.any():
-            found = self._solved(echo, _LOOSE)
-            ratio = self._ratio(echo, found)
+            found, place = self._solved(echo, _LOOSE), self._places(echo)
+            ratio = self._ratio(echo, found, place)
             again = echo & (np.log(_LOOSE) + ratio > np.log(finest))
-            self._add(echo & ~again, found)
+            self._add(echo & ~again, found, place)
             if again.any():
                 largest = float(ratio[again].max())
                 tol = finest * max(1.0, 0.5 * float(np.exp(-max(largest, np.log(finest)))))
-                self._add(again, self._solved(again, tol))
+                self._add(again, self._solved(again, tol), self._places(again))
         self.known |= self.news
 
     def tell(self) -> None:
@@ -169,7 +172,6 @@ class _Parts:
 
     def _solved(self, news: NDArray[np.bool_], tol: float) -> NDArray[np.float64]:
         """Return log (A_strong⁻¹ Δ) for some news, columns at their places."""
-        self.solved = news
         rows, cols, log_values = self.right
         here = news[self.part[rows], cols]
         rows, cols, log_values = rows[here], cols[here], log_values[here]
@@ -191,16 +193,20 @@ class _Parts:
         self.converged &= found.converged
         return found.log_values
 
-    def _add(self, news: NDArray[np.bool_], found: NDArray[np.float64]) -> None:
-        place = self._places(self.solved)
+    def _add(
+        self, news: NDArray[np.bool_], found: NDArray[np.float64], place: NDArray[np.intp]
+    ) -> None:
+        """Add what some news led to."""
         for c in np.flatnonzero(news.any(axis=0)):
             rows = np.flatnonzero(news[self.part, c])
             new = found[rows, place[self.part[rows], c]]
             self.log_x[rows, c] = np.logaddexp(self.log_x[rows, c], new)
 
-    def _ratio(self, news: NDArray[np.bool_], found: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _ratio(
+        self, news: NDArray[np.bool_], found: NDArray[np.float64], place: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
         """Return how large news are beside what is there, at most: for part and column."""
-        out, place = np.full(news.shape, -np.inf), self._places(news)
+        out = np.full(news.shape, -np.inf)
         for c in np.flatnonzero(news.any(axis=0)):
             asked = news[self.part, c]
             if self.wanted is not None:
