@@ -43,7 +43,7 @@ _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
 _ROWS_AT_ONCE = 1 << 12  # whose accuracy is looked at together, in the cache
 _TINY = np.finfo(float).tiny
 _LOG_LARGE = 60.0  # of a guess, on the scale of the right-hand side
-_FIRST_LOOK, _BETWEEN_LOOKS = 0.05, 3.0  # residual at which rows are looked at, and how it falls
+FIRST_LOOK, BETWEEN_LOOKS = 0.05, 3.0  # residual at which rows are looked at, and how it falls
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 
 
@@ -468,7 +468,7 @@ class _Settling:
         self._at = np.flatnonzero(levels.wanted[rows])
         self._rows = rows[self._at]
         self._scale = scale[parts[self._at]]
-        self._before, self._next = np.zeros((len(self._at), len(cols))), _FIRST_LOOK
+        self._before, self._next = np.zeros((len(self._at), len(cols))), FIRST_LOOK
         self.done = not len(self._at)
 
     def __call__(self, share: float, look: Callable[[NDArray[np.intp]], Any]) -> bool:
@@ -480,7 +480,7 @@ class _Settling:
             value = np.log(np.maximum(now, 0.0)) + self._scale
             change = np.log(np.abs(now - self._before)) + self._scale
         accurate, _ = self._levels.accurate(self._rows, self._cols, value, change)
-        self._before, self._next = now, share / _BETWEEN_LOOKS
+        self._before, self._next = now, share / BETWEEN_LOOKS
         self.done = bool(accurate.all())
         return self.done
 
