@@ -5,19 +5,22 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.device.walk import products  # noqa: E402
 from manifoldknn.device.walk.products import SparseProduct, WalkOperator  # noqa: E402
 
 
-@settings(max_examples=80, deadline=None)
-@given(
-    n=st.integers(1, 30),
-    share=st.floats(0, 1),
-    long=st.sampled_from([2, 5, 64]),
-    seed=st.integers(0, 2**32 - 1),
+CUDA = pytest.param(
+    "cuda",
+    marks=[
+        pytest.mark.gpu,
+        pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+    ],
 )
-def test_products_are_those_of_dense_matrices(n, share, long, seed):
-    """Rows with more entries than one thread adds up are cut into pieces."""
+
+
+@pytest.mark.parametrize("device", ["cpu", CUDA])
+@settings(max_examples=80, deadline=None)
+@given(n=st.integers(1, 30), share=st.floats(0, 1), seed=st.integers(0, 2**32 - 1))
+def test_products_are_those_of_dense_matrices(device, n, share, seed):
     rng = np.random.default_rng(seed)
     S = np.where(rng.random((n, n)) < share, rng.random((n, n)), 0.0)
     S[0] = rng.random(n)
@@ -26,14 +29,10 @@ def test_products_are_those_of_dense_matrices(n, share, long, seed):
     linked = np.sort(rng.choice(n, int(rng.integers(0, n + 1)), replace=False))
     group = np.sort(rng.integers(0, 3, len(linked)))
     scale = rng.random(len(linked))
-    usual, products._LONG = products._LONG, long
-    try:
-        parts = matrix.indptr.astype(np.int64), matrix.indices, matrix.data, linked, group, scale
-        tensors = [torch.as_tensor(part) for part in parts]
-        product, whole = SparseProduct(*tensors[:3]), WalkOperator(*tensors, 0.9)
-        found, walked = product(torch.as_tensor(v)), whole(torch.as_tensor(v))
-    finally:
-        products._LONG = usual
+    parts = matrix.indptr.astype(np.int64), matrix.indices, matrix.data, linked, group, scale
+    tensors = [torch.as_tensor(part, device=device) for part in parts]
+    product, whole = SparseProduct(*tensors[:3]), WalkOperator(*tensors, 0.9)
+    found, walked = (f(torch.as_tensor(v, device=device)).cpu() for f in (product, whole))
     np.testing.assert_allclose(found, S @ v, atol=1e-13)
     links = np.zeros((n, n))
     same = (group[:, None] == group[None, :]) & ~np.eye(len(linked), dtype=bool)
