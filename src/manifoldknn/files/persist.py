@@ -36,7 +36,8 @@ from manifoldknn.files.streamfile import (
     restored_stream,
 )
 from manifoldknn.graph.links import HandLinks, check_links, row_pairs
-from manifoldknn.model.fitted import Fitted, recipe_of, search_seed
+from manifoldknn.model.fitted import Fitted, recipe_of
+from manifoldknn.model.geometry import opened
 from manifoldknn.search.engines import GivenIndex, check_neighbors
 from manifoldknn.search.growing import GrowingIndex
 from manifoldknn.search.neighbors import METRICS
@@ -294,12 +295,7 @@ def _opened(classifier: ManifoldKNNClassifier, steps: Steps, X: Any, n_first: An
         classifier.neighbors, first, metric=classifier.metric,
         graph_neighbors=min(classifier.graph_neighbors, n_first - 1),
     )  # fmt: skip
-    index = GrowingIndex(
-        steps.open_index(
-            first, classifier.neighbors, metric=classifier.metric, n_jobs=classifier.n_jobs,
-            seed=search_seed(classifier),
-        )
-    )  # fmt: skip
+    index = GrowingIndex(opened(classifier, steps, first, classifier.neighbors))
     return index if n_first == X.shape[0] else index.appended(X[n_first:])
 
 

@@ -7,18 +7,20 @@ that joined since the last walk.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.extend.offmanifold import OwnResiduals
 from manifoldknn.model.arrivals import UNKNOWN, Arrivals
-from manifoldknn.model.fitted import list_settings
-from manifoldknn.model.state import FittedState
+from manifoldknn.model.geometry import list_settings, settings_changed
 from manifoldknn.search.growing import GrowingArray
 from manifoldknn.search.neighbors import Neighbors
 from manifoldknn.vote.walked import Walked
+
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
 
 __all__ = ["Arrays", "floats", "plain_stream", "put_stream", "require", "restored_stream"]
 
@@ -27,7 +29,7 @@ Arrays = dict[str, NDArray[Any]]
 _OF_ARRIVALS = ("seen", "indices", "z", "residuals", "spacings", "gaps", "off_manifold")
 
 
-def put_stream(classifier: FittedState) -> Arrays:
+def put_stream(classifier: ManifoldKNNClassifier) -> Arrays:
     """Return the arrays to write, by the names that `restore_stream` reads."""
     low, high, length = classifier.fitted_.edges
     arrays: Arrays = {
@@ -43,19 +45,19 @@ def put_stream(classifier: FittedState) -> Arrays:
     return arrays
 
 
-def plain_stream(classifier: FittedState) -> dict[str, Any]:
+def plain_stream(classifier: ManifoldKNNClassifier) -> dict[str, Any]:
     """Return the numbers to write beside them."""
     return {
         "n_walked": int(classifier.n_walked_),
         "n_first": int(classifier.fitted_.index.first.n_samples),
         "lists_as_new": bool(classifier.fitted_.lists_as_new),
         # What lists and pairs follow from, unless parameters were changed since.
-        "settings_hold": classifier.fitted_.settings == list_settings(classifier),
+        "settings_hold": not settings_changed(classifier),
     }
 
 
 def restored_stream(
-    classifier: FittedState, walk: Walked, arrays: Arrays, data: dict[str, Any]
+    classifier: ManifoldKNNClassifier, walk: Walked, arrays: Arrays, data: dict[str, Any]
 ) -> dict[str, Any]:
     """Return what `put_stream` and `plain_stream` wrote, by the names that `Fitted` has for it.
 
@@ -86,7 +88,7 @@ def restored_stream(
 
 
 def _arrivals(
-    classifier: FittedState, walk: Walked, arrays: Arrays, n: int, n_walked: int
+    classifier: ManifoldKNNClassifier, walk: Walked, arrays: Arrays, n: int, n_walked: int
 ) -> Arrivals | None:
     if "late_seen" not in arrays:
         require(n == n_walked, "rows")

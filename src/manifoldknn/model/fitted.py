@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils import check_random_state
-
-from manifoldknn.base.tensors import named
 from manifoldknn.graph.constrained import GraphRecipe
 
 if TYPE_CHECKING:
@@ -79,20 +78,6 @@ class Fitted:
     row_index: Any = None
 
 
-def list_settings(classifier: Any) -> tuple[Any, ...]:
-    """Return the parameters that neighbour lists and linked pairs follow from, the device last."""
-    search = classifier.neighbors if isinstance(classifier.neighbors, str) else "brought"
-    chosen = classifier.graph, classifier.graph_neighbors, classifier.metric
-    return *chosen, search, named(classifier.device)
-
-
-def search_seed(classifier: Any) -> int:
-    """Return the seed of the neighbour search."""
-    if classifier.random_state is None:
-        return 0
-    return int(check_random_state(classifier.random_state).randint(2**31 - 1))
-
-
 def graph_recipe(classifier: Any) -> GraphRecipe:
     """Return what a fitted graph is made of, but for the labels; later rows are not in it."""
     fitted: Fitted = classifier.fitted_
@@ -103,10 +88,9 @@ def recipe_of(
     classifier: Any, X: Any, lists: Neighbors, edges: Edges, links: HandLinks
 ) -> GraphRecipe:
     """Return the same where a classifier is not whole yet."""
-    width = min(classifier.graph_neighbors, lists.indices.shape[1])
     return GraphRecipe(
         X[: classifier.n_walked_],
-        lists.indices[:, :width],
+        lists.indices[:, : classifier.graph_neighbors],
         edges,
         classifier.sigma_,
         classifier.graph,
@@ -115,3 +99,14 @@ def recipe_of(
         classifier.metric,
         links,
     )
+
+
+@contextmanager
+def all_or_nothing(model: Any) -> Iterator[None]:
+    """Put a model's attributes, which are replaced and never changed, back if the block fails."""
+    before = dict(model.__dict__)
+    try:
+        yield
+    except BaseException:
+        model.__dict__ = before  # nothing is half done
+        raise
