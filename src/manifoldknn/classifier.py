@@ -325,46 +325,33 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         start: NDArray[np.float64] | None = None,
     ) -> None:
         """Neighbours → graph → walk → vote; if `geometry` is known, nobody has to `search`."""
-        counts = np.bincount(labels.codes[labels.labeled], minlength=len(labels.classes))
+        n, n_classes = X.shape[0], len(labels.classes)
+        counts = np.bincount(labels.codes[labels.labeled], minlength=n_classes)
         prior = class_prior(self.class_prior, counts, labels.classes)
-        graph_neighbors = usable_graph_neighbors(self.graph_neighbors, X.shape[0])
-        steps.check(
-            X,
-            search if geometry is None else None,
-            len(labels.labeled),
-            metric=self.metric,
-            n_classes=len(labels.classes),
-            vote=self.vote,
-            graph=self.graph,
-            graph_neighbors=graph_neighbors,
-            n_jobs=self.n_jobs,
-        )
+        graph_neighbors = usable_graph_neighbors(self.graph_neighbors, n)
+        pairs = {
+            "metric": self.metric,
+            "graph": self.graph,
+            "graph_neighbors": graph_neighbors,
+            "n_jobs": self.n_jobs,
+        }
+        to_search = search if geometry is None else None
+        steps.check(X, to_search, len(labels.labeled), n_classes=n_classes, vote=self.vote, **pairs)
         warn_about_labels(labels, everything=not in_stream)
         with stages.stage("neighbours"):
             found = geometry or searched(self, steps, X, search, graph_neighbors)
         with stages.stage("graph"):
             built = steps.graph(
-                X,
-                found.lists,
-                labels.codes,
-                edges=found.edges,
-                sigma=self.sigma,
-                tree_depth=self.tree_depth,
-                theta=self.theta,
-                links=links,
-                n_jobs=self.n_jobs,
-                graph=self.graph,
-                graph_neighbors=graph_neighbors,
-                metric=self.metric,
-            )
+                X, found.lists, labels.codes, edges=found.edges, sigma=self.sigma,
+                tree_depth=self.tree_depth, theta=self.theta, links=links, **pairs,
+            )  # fmt: skip
         with stages.stage("walk"):
             self.classes_, self.labeled_indices_ = labels.classes, labels.labeled
             self.sigma_ = built.recipe.sigma
-            self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), X.shape[0])
+            self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), n)
             walk = self._walk_from_labels(steps, built, labels.codes, start)
         with stages.stage("vote"):
-            self.n_iter_, self.n_walked_ = walk.n_iter, X.shape[0]
-            self.class_prior_ = prior
+            self.n_iter_, self.n_walked_, self.class_prior_ = walk.n_iter, n, prior
             walk, vote, groups, hidden = self._voted(steps, built, labels.codes, walk)
             self.fitted_ = Fitted(
                 steps=steps,
@@ -378,7 +365,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 graph=built.graph,
                 walk=walk,
                 vote=vote,
-                own=OwnResiduals(X.shape[0]),
+                own=OwnResiduals(n),
                 row_index=row_index,
             )
             shares, codes, unreached = answered(self, walk.similarities, X)
@@ -388,9 +375,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             self.unreached_ = unreached
             self.hidden_labels_ = None
             if groups:
-                self.hidden_labels_ = judged(
-                    groups, hidden, labels.codes, vote, answered_shares(codes, len(prior))
-                )
+                said = answered_shares(codes, n_classes)
+                self.hidden_labels_ = judged(groups, hidden, labels.codes, vote, said)
 
     def _walk_from_labels(
         self,
@@ -401,17 +387,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         reach: float = FIRST_REACH,
     ) -> Walked:
         walk = steps.walk(
-            built,
-            codes,
-            len(self.classes_),
-            self.alpha_,
-            by_class=self.vote == "classes",
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-            reach=reach,
-            start=start,
-        )
+            built, codes, len(self.classes_), self.alpha_, by_class=self.vote == "classes",
+            tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs, reach=reach, start=start,
+        )  # fmt: skip
         if not walk.converged:
             warn_caller(
                 f"The walk did not reach tol={self.tol} (max_iter={self.max_iter}): raise tol, "

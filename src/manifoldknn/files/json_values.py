@@ -19,7 +19,7 @@ def to_plain(value: Any) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from manifoldknn.files.plain import from_plain, to_plain
+    >>> from manifoldknn.files.json_values import from_plain, to_plain
     >>> to_plain(2**70)
     {'type': 'int', 'value': '1180591620717411303424'}
     >>> from_plain(to_plain(b"ab"))
