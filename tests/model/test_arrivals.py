@@ -1,4 +1,4 @@
-"""Arrivals: what grew with them, letting them come again, and what they are made of."""
+"""Arrivals: what grew with them, and what they are made of."""
 
 import numpy as np
 
@@ -37,15 +37,6 @@ def test_rows_are_appended_in_order():
     np.testing.assert_array_equal(
         state.residuals.values, np.concatenate([made.residuals for made, _ in chunks])
     )
-
-
-def test_replaying_gives_what_arrived():
-    rng = np.random.default_rng(1)
-    first = random_similarities(rng, 6, 4)
-    state, _ = random_chunks(rng, first, [2, 1, 5], width=3)
-    again = state.replayed(first)
-    np.testing.assert_array_equal(again.logs, state.similarities.logs)
-    np.testing.assert_array_equal(again.log_scale, state.similarities.log_scale)
 
 
 def test_arrivals_are_combinations_of_rows_that_were_walked():

@@ -12,13 +12,12 @@ from scipy.sparse import csgraph
 
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.insight.dimension import intrinsic_dimension
+from manifoldknn.insight.repeats import row_keys
 from manifoldknn.model.cautions import label_advice
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
-
-__all__ = ["GraphHealth", "hops_from_labels", "inspect", "row_keys"]
 
 _WEAK = float(np.log(1e-6))  # edges below hardly let a walker pass
 _FAR = 8  # hops
@@ -241,35 +240,14 @@ def _duplicates(
     X: Any, codes: NDArray[np.intp], ids: NDArray[Any]
 ) -> tuple[int, list[tuple[Any, Any]]]:
     """Count rows that repeat an earlier one, and pair equal rows of different labels."""
-    seen: dict[bytes, int] = {}
+    keys = list(row_keys(X))
     with_label: dict[bytes, int] = {}
     pairs: list[tuple[Any, Any]] = []
-    repeated = 0
-    for i, key in enumerate(row_keys(X)):
-        repeated += key in seen
-        seen.setdefault(key, i)
-        if codes[i] >= 0:
-            j = with_label.setdefault(key, i)
-            if codes[j] != codes[i]:
-                pairs.append((_plain(ids[j]), _plain(ids[i])))
-    return repeated, pairs
-
-
-def row_keys(X: Any) -> list[bytes]:
-    """Return a key for each row, equal where rows are equal; long rows are hashed."""
-    if sparse.issparse(X):
-        X = X.copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        bounds = zip(X.indptr[:-1], X.indptr[1:])
-        return [X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in bounds]
-    rows = np.ascontiguousarray(X) + X.dtype.type(0)  # adding 0 turns -0 into 0
-    return [_digest(row) for row in rows]
-
-
-def _digest(row: NDArray[Any]) -> bytes:
-    content = row.tobytes()
-    return content if len(content) <= 64 else hash(content).to_bytes(8, "little", signed=True)
+    for i in np.flatnonzero(codes >= 0).tolist():
+        j = with_label.setdefault(keys[i], i)
+        if codes[j] != codes[i]:
+            pairs.append((_plain(ids[j]), _plain(ids[i])))
+    return len(keys) - len(set(keys)), pairs
 
 
 def _intrinsic(X: Any) -> float:

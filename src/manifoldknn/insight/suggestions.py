@@ -22,13 +22,12 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from manifoldknn.insight.inspection import hops_from_labels, row_keys
+from manifoldknn.insight.inspection import hops_from_labels
+from manifoldknn.insight.repeats import row_keys
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
-
-__all__ = ["Suggestions", "suggest", "uncertainty"]
 
 _EVERY_ROW = 0.01  # weight of a row about which nothing is uncertain
 _MOST_ROWS = 20_000  # that k-means is run on
@@ -227,7 +226,7 @@ def _filled_up(
     sparse_rows = sparse.issparse(classifier.fitted_.index.X)
     if not len(unlabeled) or (len(rows) >= n and not sparse_rows):
         return rows, speaks_for
-    keys = row_keys(classifier.fitted_.index.X)
+    keys = list(row_keys(classifier.fitted_.index.X))
     first_of = {keys[row]: place for place, row in reversed(list(enumerate(rows)))}
     kept = np.array(sorted(first_of.values()), dtype=np.intp)  # sparse rows may be copies
     rows, speaks_for = rows[kept], speaks_for[kept]
