@@ -92,16 +92,16 @@ def _arrivals(
         require(n == n_walked, "rows")
         return None
     late = {name: arrays[f"late_{name}"] for name in _OF_ARRIVALS}
-    n_late, width = n - n_walked, late["z"].shape[-1]
+    n_late, k = n - n_walked, late["z"].shape[-1]
     seen, near = numbers(arrays, "late_seen", n), numbers(arrays, "late_indices", n)
-    require(seen.shape == (n_late,) and near.shape == (n_late, width), "late rows")
+    require(seen.shape == (n_late,) and near.shape == (n_late, k), "late rows")
     require((np.diff(seen) >= 0).all() and (seen >= n_walked).all(), "late rows")
     # A row leans on rows that came before it, so that they can be combined in order.
     require((near < seen[:, None]).all(), "late rows")
     require(late["off_manifold"].shape == (n_late,), "late rows")
     require(late["off_manifold"].dtype == np.int8, "late rows")
     require(np.isin(late["off_manifold"], (UNKNOWN, 0, 1)).all(), "late rows")
-    floats(arrays, "late_z", (n_late, width))
+    floats(arrays, "late_z", (n_late, k))
     for name in ("residuals", "spacings", "gaps"):
         floats(arrays, f"late_{name}", (n_late,))
     known = walk.similarities

@@ -33,9 +33,9 @@ class Arrivals:
     off_manifold: GrowingArray  # whether that was too much: 1, 0, or `UNKNOWN` if nobody asked yet
 
     @classmethod
-    def none(cls, known: Similarities, shares: NDArray[np.float64], width: int) -> Arrivals:
-        """Return the state right after a walk; `width` rows at most will make up an arrival."""
-        numbers, floats = np.empty((0, width), dtype=np.intp), np.empty((0, width))
+    def none(cls, known: Similarities, shares: NDArray[np.float64], k: int) -> Arrivals:
+        """Return the state right after a walk; `k` rows at most will make up an arrival."""
+        numbers, floats = np.empty((0, k), dtype=np.intp), np.empty((0, k))
         columns = [known.logs, known.log_scale, shares, numbers[:, 0], numbers, floats]
         columns += [floats[:, 0]] * 3 + [np.empty(0, dtype=np.int8)]
         return cls(len(shares), *map(GrowingArray, columns))

@@ -195,8 +195,8 @@ class GrowingIndex(NeighborIndex):
         # With many duplicates a row may miss itself; then its last candidate goes instead.
         away = np.where(itself, np.inf, found.distances)
         new = sorted_neighbors(found.indices, away, n_neighbors)
-        width = min(old[0].shape[1], new[0].shape[1])  # lists brought along may be short
-        both = [np.concatenate([a[:, :width], b[:, :width]]) for a, b in zip(old, new)]
+        kept = min(old[0].shape[1], new[0].shape[1])  # lists brought along may be short
+        both = [np.concatenate([a[:, :kept], b[:, :kept]]) for a, b in zip(old, new)]
         return Neighbors(both[0].astype(np.intp, copy=False), both[1])
 
     def release(self) -> None:
