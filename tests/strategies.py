@@ -14,7 +14,8 @@ from manifoldknn.device import steps
 from manifoldknn.graph.constrained import GraphRecipe, candidate_count, selected_edges
 from manifoldknn.graph.links import NO_LINKS
 from manifoldknn.search.neighbors import ExactIndex
-from manifoldknn.vote import deciders, hidden, walked
+from manifoldknn.vote import deciders, hidden, ties, walked
+from manifoldknn.vote.ties import SharedGraph, ready_graph
 from manifoldknn.walk import aggregates
 from manifoldknn.walk.choose import Way
 
@@ -74,6 +75,17 @@ def built_graph(problem, graph, depth=2, sigma=0.7):
     return recipe_of(problem.X, graph, depth=depth, sigma=sigma).constrained(problem.y)
 
 
+def shared_graph(recipe, codes, alpha, way):
+    """What walks share, whichever labels are visible, on a sparse graph."""
+    return SharedGraph(recipe.constrained(codes), recipe.touched(codes), alpha, Way(way))
+
+
+def walk_by_class_factorised(graph, labeled, codes, n_classes, alpha, **accuracy):
+    """Densities by the way that needs no tolerance."""
+    ready = ready_graph(graph, labeled, alpha, Way("factorise"))
+    return walked.walk_by_class(ready, labeled, codes, n_classes, alpha, **accuracy)
+
+
 @st.composite
 def links_for(draw, y, most=4):
     """Must-links and cannot-links that no label and no chain contradicts."""
@@ -102,6 +114,8 @@ def forced(way, coarsest=4):
     with ExitStack() as patches:
         patches.enter_context(mock.patch.object(aggregates, "_COARSEST", coarsest))
         patches.enter_context(mock.patch.object(aggregates, "_SLOWEST", 1.0))
+        if way == "iterate":  # let one elimination serve all, however many rows labels touch
+            patches.enter_context(mock.patch.object(ties, "_FEW", 1.0))
         for module in (deciders, hidden, steps, walked):
             patches.enter_context(mock.patch.object(module, "chosen_way", chosen))
         yield

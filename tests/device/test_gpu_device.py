@@ -14,9 +14,8 @@ from device.graph.test_gpu_constrained import SETTINGS, both_recipes
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.graph.links import NO_LINKS
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
-from manifoldknn.vote.walked import walk_by_class, walk_by_label
-from manifoldknn.walk.choose import Way
-from strategies import problems
+from manifoldknn.vote.walked import walk_by_label
+from strategies import problems, shared_graph, walk_by_class_factorised
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from manifoldknn.device.torch_steps import TorchSteps  # noqa: E402
@@ -44,7 +43,14 @@ def walks(graph, y):
 
 def check_walks(found, graph, y):
     labeled = np.flatnonzero(y >= 0)
-    by_class = walk_by_class(graph, labeled, y[labeled], y.max() + 1, 0.99, **ACCURACY)
+    by_class = walk_by_class_factorised(
+        graph,
+        labeled,
+        y[labeled],
+        y.max() + 1,
+        0.99,
+        **ACCURACY,
+    )
     test_gpu_walk.check_same(found[0], by_class)
     test_gpu_walk.check_same(found[1], walk_by_label(graph, labeled, 0.99, **ACCURACY))
 
@@ -94,9 +100,14 @@ def hidden(recipe, y):
 
 
 def check_hidden(found, recipe, y):
-    way = Way("iterate")
     expected = hidden_densities(
-        recipe, y, hidden_groups(y), y.max() + 1, 0.999, way, n_jobs=1, **ACCURACY
+        recipe,
+        y,
+        hidden_groups(y),
+        y.max() + 1,
+        shared_graph(recipe, y, 0.999, "factorise"),
+        n_jobs=1,
+        **ACCURACY,
     )
     test_gpu_walk.check_hidden(found, expected, 1e-4)
 

@@ -67,13 +67,31 @@ def test_tells_the_largest_residual_after_every_product():
     A, B = spd(30, rng), rng.normal(size=(30, 3))
     told = []
     _, n_iter, _ = block_cg(
-        A.__matmul__, B, tol=1e-8, max_iter=100, tell=lambda *line: told.append(line)
+        A.__matmul__, B, tol=1e-8, max_iter=100, watch=lambda *line: told.append(line)
     )
-    assert [count for count, _ in told] == list(range(1, n_iter + 1))
+    assert [count for count, _, _ in told] == list(range(1, n_iter + 1))
     for count in (1, 5, n_iter):
         x, _, _ = block_cg(A.__matmul__, B, tol=1e-8, max_iter=count)
         left = np.linalg.norm(B - A @ x, axis=0) / np.linalg.norm(B, axis=0)
         assert told[count - 1][1] == pytest.approx(left.max(), rel=1e-3)
+
+
+def test_who_watches_sees_all_columns_and_may_stop():
+    rng = np.random.default_rng(2)
+    A, B = spd(30, rng), rng.normal(size=(30, 3))
+    B[:, 1] = A[:, 0] * 1e-9  # converges at another time
+    rows, seen = np.array([4, 0]), {}
+
+    def watch(n_iter, _, look):
+        seen[n_iter] = look(rows)
+        return n_iter == 7
+
+    x, n_iter, converged = block_cg(A.__matmul__, B, tol=1e-8, max_iter=100, watch=watch)
+    assert (n_iter, converged) == (7, True)
+    np.testing.assert_array_equal(x[rows], seen[7])
+    for count in (1, 4, 7):
+        unwatched, _, _ = block_cg(A.__matmul__, B, tol=1e-8, max_iter=count)
+        np.testing.assert_array_equal(unwatched[rows], seen[count])
 
 
 def test_a_preconditioner_changes_the_way_and_not_the_end():

@@ -8,7 +8,7 @@ steps hand back NumPy arrays: a fitted model does not know where it was fitted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +27,7 @@ from manifoldknn.search.engines import automatic_engine, check_neighbors, open_i
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
 from manifoldknn.vote.hidden import hidden_densities
 from manifoldknn.vote.similarities import row_chunks
+from manifoldknn.vote.ties import SharedGraph
 from manifoldknn.vote.walked import Walked, walk_by_class, walk_by_label
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
@@ -34,12 +35,20 @@ from manifoldknn.walk.normalized import NormalizedGraph
 __all__ = ["BuiltGraph", "CpuSteps", "Steps", "choose_steps", "usable_steps"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class BuiltGraph:
-    """The constrained graph, and all it was made with but the labels."""
+    """The constrained graph, all it was made with but the labels, and what its walks share."""
 
     recipe: GraphRecipe
     graph: ConstrainedGraph
+    shared: SharedGraph | None = field(default=None, kw_only=True)
+
+    def shared_by(self, codes: NDArray[np.intp], n_classes: int, alpha: float) -> SharedGraph:
+        """Return what walks by class share, whichever labels are visible: made once."""
+        if self.shared is None:
+            way = chosen_way(NormalizedGraph(self.graph), alpha, n_columns=n_classes + 1)
+            self.shared = SharedGraph(self.graph, self.recipe.touched(codes), alpha, way)
+        return self.shared
 
 
 class Steps(Protocol):
@@ -152,22 +161,20 @@ class CpuSteps:
         labeled = np.flatnonzero(codes >= 0)
         if not by_class:
             return walk_by_label(built.graph, labeled, alpha, n_jobs=n_jobs, **accuracy)
+        shared = built.shared_by(codes, n_classes, alpha)
+        ready = shared.ready(built.graph, labeled, n_jobs=n_jobs)
         return walk_by_class(
-            built.graph, labeled, codes[labeled], n_classes, alpha, n_jobs=n_jobs, reach=reach,
-            start=start, **accuracy,
-        )  # fmt: skip
+            ready, labeled, codes[labeled], n_classes, alpha, reach=reach, start=start, **accuracy
+        )
 
     def hidden(
         self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
         n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
     ) -> list[NDArray[np.float64]]:  # fmt: skip
         """Return log f of rows while their labels are hidden, group by group."""
-        way = walked.way
-        if way is None:
-            way = chosen_way(NormalizedGraph(built.graph), alpha, n_columns=n_classes + 1)
         return hidden_densities(
-            built.recipe, codes, groups, n_classes, alpha, way, n_jobs=n_jobs,
-            reach=walked.reach, **accuracy,
+            built.recipe, codes, groups, n_classes, built.shared_by(codes, n_classes, alpha),
+            n_jobs=n_jobs, reach=walked.reach, **accuracy,
         )  # fmt: skip
 
     def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:

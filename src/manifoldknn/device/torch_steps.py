@@ -55,7 +55,7 @@ _BASE = 5e8
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
+@dataclass
 class TorchBuilt(BuiltGraph):
     """The same on the device as well, as long as somebody holds it."""
 

@@ -39,6 +39,8 @@ FARTHEST = -1e12
 SIGMA_NEIGHBOR = 7
 SIGMA_FACTOR = 0.75
 
+TreeEdges = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]  # low, high, level
+
 
 def automatic_sigma(neighbors: Neighbors) -> float:
     """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), d_i,q the q-th neighbour's distance.
@@ -63,7 +65,7 @@ def sparse_constrained_graph(
     codes: NDArray[np.intp],
     sigma: float,
     *,
-    tree: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]],
+    tree: TreeEdges,
     theta: float,
     links: HandLinks = NO_LINKS,
 ) -> ConstrainedGraph:
@@ -107,7 +109,7 @@ def full_constrained_graph(
     codes: NDArray[np.intp],
     sigma: float,
     *,
-    tree: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]],
+    tree: TreeEdges,
     theta: float,
     metric: Any,
     links: HandLinks = NO_LINKS,
@@ -172,9 +174,26 @@ class GraphRecipe:
         """Return the same but for links by hand that touch some rows."""
         return replace(self, links=self.links.without(rows))
 
+    def touched(self, codes: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return rows, ascending, such that labels and links by hand change pairs among them only.
+
+        They are those with labels or links, and all in strengthened trees.
+        """
+        low, high, _ = self._tree(codes)
+        links = np.concatenate([self.links.must, self.links.cannot]).ravel()
+        return np.unique(np.concatenate([np.flatnonzero(codes >= 0), links, low, high]))
+
+    def among(self, rows: NDArray[np.intp]) -> GraphRecipe:
+        """Return the same but for pairs with an end elsewhere; links by hand stay."""
+        inside = np.zeros(len(self.nearest), dtype=bool)
+        inside[rows] = True
+        low, high, length = self.edges
+        both = inside[low] & inside[high]
+        return replace(self, edges=(low[both], high[both], length[both]))
+
     def constrained(self, codes: NDArray[np.intp]) -> ConstrainedGraph:
         """Apply Table 1 to class numbers, -1 where unlabelled."""
-        tree = tree_edges(self.nearest, np.flatnonzero(codes >= 0), self.tree_depth)
+        tree = self._tree(codes)
         if self.graph == "full":
             return full_constrained_graph(
                 self.X, codes, self.sigma, tree=tree, theta=self.theta, metric=self.metric,
@@ -183,6 +202,9 @@ class GraphRecipe:
         return sparse_constrained_graph(
             self.edges, codes, self.sigma, tree=tree, theta=self.theta, links=self.links
         )
+
+    def _tree(self, codes: NDArray[np.intp]) -> TreeEdges:
+        return tree_edges(self.nearest, np.flatnonzero(codes >= 0), self.tree_depth)
 
 
 def selected_edges(

@@ -15,6 +15,7 @@ from manifoldknn.vote.hidden import (
     hidden_weights,
     judged,
 )
+from manifoldknn.vote.ties import SharedGraph
 from manifoldknn.vote.votes import NeighborVote
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
@@ -61,11 +62,10 @@ def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
             for group in groups
         ]
     else:
-        way = fitted.walk.way
-        if way is None:
-            way = chosen_way(NormalizedGraph(fitted.graph), alpha, n_columns=n_classes + 1)
+        way = chosen_way(NormalizedGraph(fitted.graph), alpha, n_columns=n_classes + 1)
         logs = hidden_densities(
-            recipe, codes, groups, n_classes, alpha, way,
+            recipe, codes, groups, n_classes,
+            SharedGraph(fitted.graph, recipe.touched(codes), alpha, way),
             tol=hidden_tolerance(tol, classifier.sharpness_ or 1.0), max_iter=max_iter,
             n_jobs=classifier.n_jobs, reach=fitted.walk.reach,
         )  # fmt: skip

@@ -21,6 +21,7 @@ from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 from manifoldknn.vote.densities import DensityWalk
 from manifoldknn.vote.hidden import fold_numbers
 from manifoldknn.vote.sharpness import usual_sharpness
+from manifoldknn.vote.ties import ready_graph
 from manifoldknn.vote.votes import ClassVote, winners
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
@@ -153,10 +154,8 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
         .constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
     )
     way = chosen_way(NormalizedGraph(graph), alpha, n_columns=_GROUPS * n_classes + 1)
-    walk = DensityWalk(
-        graph, rows, alpha, way, tol=classifier.tol, max_iter=classifier.max_iter,
-        n_jobs=classifier.n_jobs,
-    )  # fmt: skip
+    ready = ready_graph(graph, rows, alpha, way, n_jobs=classifier.n_jobs)
+    walk = DensityWalk(ready, rows, alpha, tol=classifier.tol, max_iter=classifier.max_iter)
     groups = fold_numbers(codes, min(_GROUPS, len(rows)), random_state=0)
     if len(rows) <= _GROUPS * n_classes:
         logs = _by_label(walk, rows, codes, groups, n_classes)

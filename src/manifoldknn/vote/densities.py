@@ -28,11 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.graph.weights import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
-from manifoldknn.walk.choose import Way, prepared_graph
+from manifoldknn.vote.ties import ReadyGraph
 from manifoldknn.walk.levels import Columns, Solution
-from manifoldknn.walk.normalized import NormalizedGraph
-from manifoldknn.walk.reduction import ReducedGraph, solve_columns
+from manifoldknn.walk.reduction import solve_columns
 
 FIRST_REACH = 4.0  # before β is known
 _SHARE_FOR_SUMS = 0.25  # of the tolerance, for s; the rest is for f
@@ -64,47 +62,44 @@ class Densities:
 
 
 def class_densities(
-    graph: ConstrainedGraph,
+    graph: ReadyGraph,
     labeled: NDArray[np.intp],
     codes: NDArray[np.intp],
     n_classes: int,
     alpha: float,
-    way: Way,
     *,
     tol: float,
     max_iter: int,
-    n_jobs: int | None = 1,
     reach: float = FIRST_REACH,
     rows: NDArray[np.intp] | None = None,
     start: NDArray[np.float64] | None = None,
+    settle: bool = False,
 ) -> Densities:
     """Return f_c(i) for every row and class.
 
     Parameters
     ----------
-    graph : ConstrainedGraph
-        The graph.
+    graph : ReadyGraph
+        The graph; it must not lack labelled rows, nor those that are wanted.
     labeled, codes : ndarray of int
         Labelled rows and their class numbers.
     n_classes : int
         Number of classes.
     alpha : float
         Share of strength kept per step.
-    way : Way
-        How columns are computed on this graph.
     tol : float
         Error allowed in a density, relative to itself, or to ``exp(-reach)`` of the largest of
         its row where that is more.
     max_iter : int
         Limit on conjugate-gradient iterations per level.
-    n_jobs : int, optional
-        Threads; all cores if None. The answer does not depend on it.
     reach : float, default=4
         How far below the largest of its row a density still counts, as a logarithm.
     rows : ndarray of int, optional
         The rows wanted, if not all.
     start : ndarray of shape (n_samples, n_classes), optional
         log f on a graph that was much the same, to begin with.
+    settle : bool, default=False
+        Whether `tol` is an estimate, which takes half the iterations, and no bound.
 
     Returns
     -------
@@ -115,10 +110,7 @@ def class_densities(
     -----
     C + 1 columns for any number of labels: O(iterations · edges · C).
     """
-    walk = DensityWalk(
-        graph, labeled, alpha, way, tol=tol, max_iter=max_iter, n_jobs=n_jobs, stay=rows
-    )
-    del graph  # not needed any more
+    walk = DensityWalk(graph, labeled, alpha, tol=tol, max_iter=max_iter, settle=settle)
     everyone = np.arange(len(labeled))
     found = walk.densities(everyone, codes, n_classes, reach=reach, rows=rows, start=start)
     return Densities(
@@ -135,10 +127,8 @@ class DensityWalk:
 
     Parameters
     ----------
-    graph, labeled, alpha, way, tol, max_iter, n_jobs
+    graph, labeled, alpha, tol, max_iter, settle
         As in `class_densities`.
-    stay : ndarray of int, optional
-        Rows that will be asked for, beside labelled ones, if not all.
 
     Attributes
     ----------
@@ -148,26 +138,19 @@ class DensityWalk:
 
     def __init__(
         self,
-        graph: ConstrainedGraph,
+        graph: ReadyGraph,
         labeled: NDArray[np.intp],
         alpha: float,
-        way: Way,
         *,
         tol: float,
         max_iter: int,
-        n_jobs: int | None = 1,
-        stay: NDArray[np.intp] | None = None,
+        settle: bool = False,
     ) -> None:
-        normalized = NormalizedGraph(graph)
-        inflow = np.log(alpha) + log_inflow(graph, normalized.log_degrees)
-        stay = labeled if stay is None else np.union1d(labeled, stay)
+        self._settle = settle
         self._labeled, self._tol = labeled, (1.0 - _SHARE_FOR_SUMS) * tol
         self._solve: dict[str, Any] = {"alpha": alpha, "max_iter": max_iter}
-        self._ready = prepared_graph(normalized, stay, alpha, way, n_jobs=n_jobs)
-        self._half = 0.5 * normalized.log_degrees
-        self.sums = _column_sums(
-            self._ready, labeled, inflow, tol=_SHARE_FOR_SUMS * tol, **self._solve
-        )
+        self._ready, self._half = graph.ready, 0.5 * graph.ready.log_degrees
+        self.sums = _column_sums(graph, labeled, settle, tol=_SHARE_FOR_SUMS * tol, **self._solve)
 
     def densities(
         self,
@@ -205,6 +188,7 @@ class DensityWalk:
             log_values=-half[sources] - self.sums.log_values[labels] - np.log(counts[codes]),
             views=np.zeros((1, n_classes)),
             reach=reach,
+            settle=self._settle,
         )
         if start is not None:
             start = start + half[:, None]
@@ -216,48 +200,18 @@ class DensityWalk:
 
 
 def _column_sums(
-    graph: NormalizedGraph | ReducedGraph,
-    labeled: NDArray[np.intp],
-    inflow: NDArray[np.float64],
-    **solve: Any,
+    graph: ReadyGraph, labeled: NDArray[np.intp], settle: bool, *, alpha: float, **solve: Any
 ) -> Solution:
-    """Return log s of every label: D⁻¹·1 + K·inflow there."""
-    half = 0.5 * graph.log_degrees
+    """Return log s of every label: D⁻¹·1 + K·(αPᵀ·1) there."""
+    half, inflow = 0.5 * graph.ready.log_degrees, graph.log_inflow
     sources = np.flatnonzero(np.isfinite(inflow))
     columns = Columns(
         rows=sources,
         cols=np.zeros(len(sources), dtype=np.intp),
-        log_values=inflow[sources] - half[sources],
+        log_values=np.log(alpha) + inflow[sources] - half[sources],
         views=np.zeros((1, 1)),
+        settle=settle,
     )
-    found = solve_columns(graph, columns, rows=labeled, **solve)
+    found = solve_columns(graph.ready, columns, rows=labeled, alpha=alpha, **solve)
     later = found.log_values[:, 0] - half[labeled]
-    return replace(found, log_values=np.logaddexp(-2.0 * half[labeled], later))
-
-
-def log_inflow(graph: ConstrainedGraph, log_degrees: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log (Pᵀ·1): how many walkers a row gets if one leaves every row.
-
-    Parameters
-    ----------
-    graph : ConstrainedGraph
-        The graph.
-    log_degrees : ndarray of shape (n_samples,)
-        Logarithms of D.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        -inf for a row without edges.
-    """
-    if not graph.is_sparse:
-        return dense_row_logsumexp(graph.log_weights, -log_degrees)
-    shares = graph.log_weights.copy()
-    shares.data = shares.data - log_degrees[shares.indices]
-    inflow = row_logsumexp(shares)
-    linked = np.flatnonzero(graph.must_links_per_row())
-    if linked.size:  # whose degrees are 1 and more
-        group, own = graph.must_link[linked], np.exp(-log_degrees[linked])
-        others = np.bincount(group, own)[group] - own
-        inflow[linked] = np.logaddexp(inflow[linked], np.log(others))
-    return inflow
+    return replace(found, log_values=np.logaddexp(-graph.log_degrees[labeled], later))

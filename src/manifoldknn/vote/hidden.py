@@ -22,8 +22,9 @@ from manifoldknn.base.threads import in_threads, thread_count
 from manifoldknn.graph.constrained import GraphRecipe
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
 from manifoldknn.vote.sharpness import FOLDS
+from manifoldknn.vote.ties import SharedGraph
 from manifoldknn.vote.votes import Vote, winners
-from manifoldknn.walk.choose import Way, chosen_way, prepared_graph
+from manifoldknn.walk.choose import chosen_way, prepared_graph
 from manifoldknn.walk.columns import log_label_weights
 from manifoldknn.walk.normalized import NormalizedGraph
 
@@ -217,8 +218,7 @@ def hidden_densities(
     codes: NDArray[np.intp],
     groups: list[NDArray[np.intp]],
     n_classes: int,
-    alpha: float,
-    way: Way,
+    shared: SharedGraph,
     *,
     tol: float,
     max_iter: int,
@@ -237,7 +237,9 @@ def hidden_densities(
         From `hidden_groups`.
     n_classes : int
         Number of classes.
-    alpha, way, tol, max_iter, reach
+    shared : SharedGraph
+        Of the graph with all labels.
+    tol, max_iter, reach
         As in `class_densities`.
     n_jobs : int, optional
         Threads, each with a group of its own; all cores by default.
@@ -247,20 +249,22 @@ def hidden_densities(
     list of ndarray of shape (n_hidden, n_classes)
         For each group.
     """
+    some = recipe.among(shared.touched) if shared.needs_touched_only else recipe
 
     def solve(hidden: NDArray[np.intp], inner: int | None = 1) -> NDArray[np.float64]:
         visible = codes.copy()
         visible[hidden] = -1
         labeled = np.flatnonzero(visible >= 0)
+        graph = some.without_links_of(hidden).constrained(visible)
+        ready = shared.ready(graph, np.flatnonzero(codes >= 0), n_jobs=inner)
         return class_densities(
-            recipe.without_links_of(hidden).constrained(visible), labeled, visible[labeled],
-            n_classes, alpha, way, tol=tol, max_iter=max_iter, reach=reach, rows=hidden,
-            n_jobs=inner,
+            ready, labeled, visible[labeled], n_classes, shared.alpha, tol=tol, max_iter=max_iter,
+            reach=reach, rows=hidden, settle=True,
         ).log_values  # fmt: skip
 
     def solutions() -> Iterator[NDArray[np.float64]]:
         # A dense graph fills the memory by itself, and its factorisation the cores.
-        threads = 1 if way.name == "dense" else thread_count(n_jobs)
+        threads = 1 if shared.way.name == "dense" else thread_count(n_jobs)
         alone = len(groups) % threads  # these have all threads for themselves
         yield from in_threads(solve, groups[: len(groups) - alone], threads)
         for hidden in groups[len(groups) - alone :]:
@@ -282,8 +286,10 @@ def hidden_weights(
 
     Parameters
     ----------
-    recipe, codes, alpha, tol, max_iter
+    recipe, codes, tol, max_iter
         As in `hidden_densities`.
+    alpha : float
+        Share of strength kept per step.
     hidden : ndarray of int
         The rows. As w̄_ij = w̄_ji, walkers start from them: a column per hidden label.
 

@@ -15,7 +15,8 @@ from manifoldknn.base.threads import in_threads
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.walk.choose import Way, chosen_way, prepared_graph
+from manifoldknn.vote.ties import ReadyGraph
+from manifoldknn.walk.choose import chosen_way, prepared_graph
 from manifoldknn.walk.columns import block_width, log_label_weights
 from manifoldknn.walk.levels import Columns
 from manifoldknn.walk.normalized import NormalizedGraph
@@ -38,8 +39,6 @@ class Walked:
         Products with the graph that were needed.
     converged : bool
         Whether every row reached the accuracy asked for.
-    way : Way or None
-        How columns were computed, if that can be used again.
     reach : float
         How far below the largest of their row class densities are accurate by themselves.
     """
@@ -48,12 +47,11 @@ class Walked:
     log_sums: NDArray[np.float64] | None
     n_iter: int
     converged: bool
-    way: Way | None = None
     reach: float = np.inf
 
 
 def walk_by_class(
-    graph: ConstrainedGraph,
+    graph: ReadyGraph,
     labeled: NDArray[np.intp],
     codes: NDArray[np.intp],
     n_classes: int,
@@ -61,35 +59,27 @@ def walk_by_class(
     *,
     tol: float,
     max_iter: int,
-    n_jobs: int | None = None,
     reach: float = FIRST_REACH,
     start: NDArray[np.float64] | None = None,
 ) -> Walked:
-    """Return the density of every class at every row.
+    """Return the density of every class at every row, in single precision.
 
     Parameters
     ----------
-    graph : ConstrainedGraph
-        The graph.
-    labeled, codes : ndarray of int
-        Labelled samples and their class numbers.
-    n_classes : int
-        Number of classes.
-    alpha, tol, max_iter, n_jobs, reach, start
+    graph, labeled, codes, n_classes, alpha, tol, max_iter, reach, start
         As in `class_densities`.
 
     Returns
     -------
     Walked
-        With a column per class, in single precision.
+        With a column per class.
     """
-    way = chosen_way(NormalizedGraph(graph), alpha, n_columns=n_classes + 1)
     found = class_densities(
-        graph, labeled, codes, n_classes, alpha, way, tol=tol, max_iter=max_iter, n_jobs=n_jobs,
-        reach=reach, start=start,
+        graph, labeled, codes, n_classes, alpha, tol=tol, max_iter=max_iter, reach=reach,
+        start=start,
     )  # fmt: skip
     similarities = Similarities.from_logarithms(found.log_values, np.float32)
-    return Walked(similarities, found.log_sums, found.n_iter, found.converged, way, found.reach)
+    return Walked(similarities, found.log_sums, found.n_iter, found.converged, found.reach)
 
 
 def walk_by_label(
@@ -143,7 +133,7 @@ def walk_by_label(
     results = in_threads(solve, blocks, n_jobs if way.name == "iterate" else 1)
     for iterations, success in countdown(results, len(blocks), "blocks of labels"):
         n_iter, converged = n_iter + iterations, converged and success
-    return Walked(Similarities.from_logarithms(logs), None, n_iter, converged, way)
+    return Walked(Similarities.from_logarithms(logs), None, n_iter, converged)
 
 
 def _scales(

@@ -7,12 +7,14 @@ its own step lengths, and leaves the block when it has converged.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Block = NDArray[Any]
+Watch = Callable[[int, float, Callable[[NDArray[np.intp]], Block]], bool]
 
 _ROWS_AT_ONCE = 64
 _LEAST = np.finfo(np.float64).tiny
@@ -25,7 +27,7 @@ def block_cg(
     tol: float | NDArray[np.float64],
     max_iter: int,
     precondition: Callable[[Block], Block] | None = None,
-    tell: Callable[[int, float], None] | None = None,
+    watch: Watch | None = None,
 ) -> tuple[Block, int, bool]:
     """Solve ``A x = b`` for every column of `rhs`, A symmetric positive definite.
 
@@ -42,9 +44,9 @@ def block_cg(
         Limit on the number of products.
     precondition : callable, optional
         Returns about A⁻¹ times a block, as a new array; symmetric and positive definite.
-    tell : callable, optional
-        Is handed the number of products so far and the largest ``‖b - Ax‖/‖b‖`` after
-        each of them.
+    watch : callable, optional
+        Is handed, after each product, their number so far, the largest ``‖b - Ax‖/‖b‖``, and a
+        function that returns some rows of x. If it returns True, x is good enough.
 
     Returns
     -------
@@ -93,8 +95,10 @@ def block_cg(
         _scaled(direction, (new / np.maximum(rz, _LEAST)).astype(rhs.dtype), direction)
         direction += z
         rz = new
-        if tell is not None:
-            tell(n_iter, float((wanted * np.sqrt(rr / goal)).max()))
+        if watch is not None and watch(
+            n_iter, float((wanted * np.sqrt(rr / goal)).max()), partial(_rows, solution, x, active)
+        ):
+            goal = np.full_like(goal, np.inf)
         going = rr > goal
         if not going.all():
             # A converged column must go: soon its residual is 0, and 0/0 follows.
@@ -106,6 +110,13 @@ def block_cg(
             scratch = np.empty_like(r)
     solution[:, active] = x
     return solution, n_iter, not active.size
+
+
+def _rows(solution: Block, x: Block, active: NDArray[np.intp], rows: NDArray[np.intp]) -> Block:
+    """Return rows of the solution, of which some columns are still going on."""
+    out = solution[rows]
+    out[:, active] = x[rows]
+    return out
 
 
 def _columns(block: Block, chosen: NDArray[np.intp]) -> Block:

@@ -20,6 +20,7 @@ it is then taken on alone, so that it does not hold back the others.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.base.progress import pulse
+from manifoldknn.walk.blockcg import Watch
 from manifoldknn.walk.normalized import LOG_CUT, NormalizedGraph
 from manifoldknn.walk.restriction import SparseRestriction, of_rows, run_starts
 
@@ -41,6 +43,7 @@ _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
 _ROWS_AT_ONCE = 1 << 12  # whose accuracy is looked at together, in the cache
 _TINY = np.finfo(float).tiny
 _LOG_LARGE = 60.0  # of a guess, on the scale of the right-hand side
+FIRST_LOOK, BETWEEN_LOOKS = 0.05, 3.0  # residual at which rows are looked at, and how it falls
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 
 
@@ -60,6 +63,8 @@ class Columns:
     reach : float, default=0
         Entries down to ``exp(-reach)`` of the largest of their row must be accurate by
         themselves, smaller ones beside that; 0: all beside the largest.
+    settle : bool, default=False
+        Whether it is enough that the rows wanted do not change any more: see `_Settling`.
     """
 
     rows: NDArray[np.intp]
@@ -67,6 +72,7 @@ class Columns:
     log_values: NDArray[np.float64]
     views: NDArray[np.float64]
     reach: float = 0.0
+    settle: bool = False
 
     @property
     def n_columns(self) -> int:
@@ -267,18 +273,30 @@ class _Levels:
         sourced = np.logical_or.reduceat(rhs > 0, run_starts(parts), axis=0)
         # The preconditioner may carry rounding into parts that a column does not reach.
         idle = None if sourced.all() else ~sourced[parts]
+        settling = None
+        if self.columns.settle and self.wanted is not None and self.start is None and not n_cut:
+            log_scale = np.where(sourced, scale, -np.inf)[:, going]
+            settling = _Settling(self, rows, parts, cols[going], log_scale)
         while True:
             step = np.maximum(ahead, _SMALLEST_STEP)
             # A slice needs no copies, and at first all columns go on.
             some: Any = slice(None) if len(going) == len(norms) else going
             correction, n_iter, converged = matrix.correction(
                 residual[:, some], alpha=self.alpha, tol=step[some],
-                max_iter=self.max_iter - spent, tell=told.within,
+                max_iter=self.max_iter - spent, watch=_watched(told, settling),
             )  # fmt: skip
             told.after(n_iter, float(step.max()))
             spent += n_iter
             x[:, some] += correction
             del correction
+            if settling is not None and settling.done:
+                self.n_iter += spent
+                with np.errstate(divide="ignore"):
+                    log_x = np.log(np.maximum(x, 0.0)) + of_rows(scale, parts)
+                if idle is not None:
+                    log_x[idle] = -np.inf
+                return log_x, np.ones(x.shape, dtype=bool), True
+            settling = None  # it is a matter of bounds now
             residual[:, some] = matrix.residual(rhs[:, some], x[:, some], self.alpha)
             if (step > ahead).any() and converged:
                 ahead = np.minimum(0.5, ahead / step)
@@ -293,7 +311,7 @@ class _Levels:
                 log_x[idle], log_error[idle] = -np.inf, -np.inf
             if n_cut:
                 log_error = np.logaddexp(log_error, self._cut_flow(log_x, n_cut))
-            accurate, excess = self._accurate(rows, cols, log_x, log_error)
+            accurate, excess = self.accurate(rows, cols, log_x, log_error)
             # One step to where wanted rows should be accurate, and no further than a level goes.
             ahead = np.exp(-np.maximum(excess, -np.log(_FURTHER)))
             before, relative = relative, np.linalg.norm(residual, axis=0) / norms
@@ -360,7 +378,7 @@ class _Levels:
             np.logaddexp(out, np.log(self.alpha) + boundary, out=out)
         return out
 
-    def _accurate(
+    def accurate(
         self,
         rows: NDArray[np.intp],
         cols: NDArray[np.intp],
@@ -426,6 +444,55 @@ class _Levels:
         for view, reference in zip(self.columns.views[:, cols], self.reference):
             largest = (log_x + view).max(axis=1)
             reference[rows] = np.maximum(reference[rows], largest)
+
+
+class _Settling:
+    """Looks at the rows wanted while iterations go on: whether they have settled.
+
+    They have if they changed by no more than `tol` while the residual fell to a third. As errors
+    fall like residuals, about half of that change is still to come. That is an estimate: bounds on
+    errors ask for residuals a hundred times smaller, and are for answers; this is for rows whose
+    labels are hidden, which only say how sharp a vote should be.
+    """
+
+    def __init__(
+        self,
+        levels: _Levels,
+        rows: NDArray[np.intp],
+        parts: NDArray[np.intp],
+        cols: NDArray[np.intp],
+        scale: NDArray[np.float64],
+    ) -> None:
+        assert levels.wanted is not None
+        self._levels, self._cols = levels, cols
+        self._at = np.flatnonzero(levels.wanted[rows])
+        self._rows = rows[self._at]
+        self._scale = scale[parts[self._at]]
+        self._before, self._next = np.zeros((len(self._at), len(cols))), FIRST_LOOK
+        self.done = not len(self._at)
+
+    def __call__(self, share: float, look: Callable[[NDArray[np.intp]], Any]) -> bool:
+        """Tell whether they have, at a share of the first residual."""
+        if share > self._next:
+            return False
+        now = look(self._at).astype(np.float64)
+        with np.errstate(divide="ignore"):
+            value = np.log(np.maximum(now, 0.0)) + self._scale
+            change = np.log(np.abs(now - self._before)) + self._scale
+        accurate, _ = self._levels.accurate(self._rows, self._cols, value, change)
+        self._before, self._next = now, share / BETWEEN_LOOKS
+        self.done = bool(accurate.all())
+        return self.done
+
+
+def _watched(told: _Told, settling: _Settling | None) -> Watch:
+    """Return what is done after every iteration."""
+
+    def watch(n_iter: int, share: float, look: Callable[[NDArray[np.intp]], Any]) -> bool:
+        told.within(n_iter, share)
+        return settling is not None and settling(share, look)
+
+    return watch
 
 
 class _Told:

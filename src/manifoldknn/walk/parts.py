@@ -183,7 +183,7 @@ class _Parts:
                 largest = np.maximum(largest, self.reference)
         right = Columns(
             rows=rows, cols=place[self.part[rows], cols], log_values=log_values,
-            views=views[:, : int(place[news].max()) + 1], reach=reach,
+            views=views[:, : int(place[news].max()) + 1], reach=reach, settle=self.columns.settle,
         )  # fmt: skip
         found = solve_by_levels(
             self.division.inside, right, alpha=self.alpha, tol=tol, max_iter=self.max_iter,

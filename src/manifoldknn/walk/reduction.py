@@ -180,15 +180,17 @@ def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: floa
     log_scale = -0.5 * np.log(elimination.diagonal)
     rows, log_s = elimination.rows, elimination.weights  # taken over, nobody else needs them
     log_s.data = np.log(log_s.data)
-    weak = elimination.weak[rows][:, rows]
+    weak = sparse.coo_array(elimination.weak[rows][:, rows])
     if weak.nnz:
-        log_s = _log_sum(log_s, weak)
+        log_s.sort_indices()
+        log_s = log_sum(log_s, weak.row, weak.col, weak.data)
     counts = np.diff(log_s.indptr)
     log_s.data = log_s.data + log_scale[log_s.indices] + np.repeat(log_scale, counts)
     log_s.data -= np.log(alpha)
     # Neighbours that stand near each other are found in the cache.
     order = csgraph.reverse_cuthill_mckee(log_s, symmetric_mode=True)
     log_s, rows, log_scale = log_s[order][:, order], rows[order], log_scale[order]
+    log_s.sort_indices()
     core = NormalizedGraph.of_parts(
         log_s, graph.log_degrees[rows] - 2.0 * log_scale, graph.group[rows]
     )
@@ -248,19 +250,36 @@ def solve_columns(
     return replace(found, log_values=graph.from_core(found.log_values, rows))
 
 
-def _log_sum(a: Any, b: Any) -> Any:
-    """Return log(exp(a) + exp(b)) over the entries that either matrix stores; b stores few."""
-    a.sort_indices()
-    places, more = (m.tocoo().row.astype(np.int64) * m.shape[1] + m.tocoo().col for m in (a, b))
-    at = np.searchsorted(places, more)
-    known = at < len(places)
-    known[known] = places[at[known]] == more[known]
+def log_sum(
+    a: Any, row: NDArray[np.intp], col: NDArray[np.intp], log_values: NDArray[np.float64]
+) -> Any:
+    """Return log(exp(a) + exp(b)) for a CSR matrix and some entries b, each place named once.
+
+    Costs a copy of `a`, whose indices must be sorted, and O(b log a).
+    """
+    n = a.shape[1]
+    order = np.lexsort((col, row))
+    row, col, log_values = row[order], col[order], log_values[order]
+    rows = np.unique(row)
+    starts, counts = a.indptr[rows].astype(np.intp), np.diff(a.indptr)[rows]
+    before = np.cumsum(counts) - counts
+    there = np.arange(counts.sum()) + np.repeat(starts - before, counts)  # entries of these rows
+    keys = np.repeat(rows.astype(np.int64), counts) * n + a.indices[there]
+    key = row.astype(np.int64) * n + col
+    at = np.searchsorted(keys, key)
+    known = np.zeros(len(key), dtype=bool)
+    inside = at < len(keys)
+    known[inside] = keys[at[inside]] == key[inside]
     data = a.data.copy()
-    data[at[known]] = np.logaddexp(data[at[known]], b.data[known])
-    order = np.flatnonzero(~known)[np.argsort(more[~known], kind="stable")]
-    places = np.insert(places, at[order], more[order])
-    data = np.insert(data, at[order], b.data[order])
-    row, column = np.divmod(places, a.shape[1])
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=a.shape[0]))])
-    column, indptr = column.astype(a.indices.dtype), indptr.astype(a.indptr.dtype)
-    return sparse.csr_array((data, column, indptr), shape=a.shape)
+    data[there[at[known]]] = np.logaddexp(data[there[at[known]]], log_values[known])
+    number = np.searchsorted(rows, row)
+    place = (starts[number] + at - before[number])[~known]
+    indptr = a.indptr + np.searchsorted(row[~known], np.arange(n + 1)).astype(a.indptr.dtype)
+    return sparse.csr_array(
+        (
+            np.insert(data, place, log_values[~known]),
+            np.insert(a.indices, place, col[~known].astype(a.indices.dtype)),
+            indptr,
+        ),
+        shape=a.shape,
+    )

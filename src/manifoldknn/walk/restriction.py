@@ -18,7 +18,6 @@ at the price of single.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +28,7 @@ from scipy import linalg, sparse
 from manifoldknn.base.csr import row_range
 from manifoldknn.base.threads import Crew
 from manifoldknn.walk.aggregates import Levels, Preconditioner
-from manifoldknn.walk.blockcg import block_cg
+from manifoldknn.walk.blockcg import Watch, block_cg
 from manifoldknn.walk.factor import FactorizedInverse
 
 _LOG_UNDERFLOW = np.log(1e-290)  # what underflow can lose of numbers up to 1
@@ -149,7 +148,7 @@ class SparseRestriction:
         alpha: float,
         tol: float | NDArray[np.float64],
         max_iter: int,
-        tell: Callable[[int, float], None] | None = None,
+        watch: Watch | None = None,
     ) -> tuple[NDArray[np.float64], int, bool]:
         """Solve A_UU e = residual to a relative residual of `tol`, in single precision.
 
@@ -163,7 +162,7 @@ class SparseRestriction:
             Relative residual, not below 1e-5.
         max_iter : int
             Limit on iterations.
-        tell : callable, optional
+        watch : callable, optional
             As in `block_cg`.
 
         Returns
@@ -186,7 +185,7 @@ class SparseRestriction:
                 tol=tol,
                 max_iter=max_iter,
                 precondition=self.precondition(alpha),
-                tell=tell,
+                watch=watch and _watching(watch, scale),
             )
         return x * scale, n_iter, converged
 
@@ -310,6 +309,11 @@ class DenseRestriction:
 
 
 Restriction = SparseRestriction | FactorRestriction | DenseRestriction
+
+
+def _watching(watch: Watch, scale: NDArray[np.float64]) -> Watch:
+    """Let somebody watch a solution whose columns were divided by `scale`."""
+    return lambda n_iter, share, look: watch(n_iter, share, lambda rows: look(rows) * scale)
 
 
 def _log_of_nonnegative(x: NDArray[np.float64]) -> NDArray[np.float64]:

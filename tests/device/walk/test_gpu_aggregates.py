@@ -10,10 +10,9 @@ import manifoldknn.walk.aggregates as rules
 from device.graph.test_gpu_constrained import SETTINGS, both_recipes
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
-from manifoldknn.vote.walked import walk_by_class
 from manifoldknn.walk import choose as ways
-from manifoldknn.walk.choose import Way
 from manifoldknn.walk.normalized import NormalizedGraph
+from strategies import shared_graph, walk_by_class_factorised
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from device.walk.test_gpu_columns import check_hidden, check_same  # noqa: E402
@@ -144,7 +143,14 @@ def test_densities_and_hidden_labels_are_those_of_the_cpu(monkeypatch, graph, as
     labeled, groups, kept = np.flatnonzero(y >= 0), hidden_groups(y), Kept()
     found = walk_by_class_on_device(ours, 3, ALPHA, kept=kept, **OPTIONS)
     assert kept.levels
-    expected = walk_by_class(theirs.constrained(y), labeled, y[labeled], 3, ALPHA, **OPTIONS)
+    expected = walk_by_class_factorised(
+        theirs.constrained(y),
+        labeled,
+        y[labeled],
+        3,
+        ALPHA,
+        **OPTIONS,
+    )
     check_same(found, expected)
     with monkeypatch.context() as patch:
         patch.setattr(ways, "MANY_ROWS", 10**9)
@@ -152,7 +158,9 @@ def test_densities_and_hidden_labels_are_those_of_the_cpu(monkeypatch, graph, as
     check_same(found, plain)
     assert found.n_iter < plain.n_iter
     monkeypatch.setattr(module, "_AS_ONE", module._AS_ONE if as_one else 0)
-    expected = hidden_densities(theirs, y, groups, 3, ALPHA, Way("factorise"), n_jobs=1, **OPTIONS)
+    expected = hidden_densities(
+        theirs, y, groups, 3, shared_graph(theirs, y, ALPHA, "factorise"), n_jobs=1, **OPTIONS
+    )
     for known in (kept, None):
         hidden = hidden_on_device(recipe, y, groups, 3, ALPHA, kept=known, **OPTIONS)
         check_hidden(hidden, expected, 2e-6)

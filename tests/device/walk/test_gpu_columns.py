@@ -9,9 +9,8 @@ import oracles
 from device.graph.test_gpu_constrained import SETTINGS, both_graphs, both_recipes
 from manifoldknn.graph.links import hand_links
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
-from manifoldknn.vote.walked import walk_by_class, walk_by_label
-from manifoldknn.walk.choose import Way
-from strategies import problems
+from manifoldknn.vote.walked import walk_by_label
+from strategies import problems, shared_graph, walk_by_class_factorised
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from manifoldknn.device.walk import columns as module  # noqa: E402
@@ -69,7 +68,10 @@ def test_the_same_walks_as_on_the_cpu(problem, graph, sigma, alpha, width):
         by_label = walk_by_label_on_device(ours, labeled, alpha, **accuracy)
     finally:
         module._WIDEST = usual
-    check_same(by_class, walk_by_class(theirs, labeled, y[labeled], n_classes, alpha, **accuracy))
+    check_same(
+        by_class,
+        walk_by_class_factorised(theirs, labeled, y[labeled], n_classes, alpha, **accuracy),
+    )
     check_same(by_label, walk_by_label(theirs, labeled, alpha, **accuracy))
 
 
@@ -93,7 +95,13 @@ def test_the_same_hidden_labels_as_on_the_cpu(problem, graph, sigma, as_one):
     finally:
         module._AS_ONE = usual
     expected = hidden_densities(
-        theirs, y, groups, n_classes, 0.99, Way("factorise"), n_jobs=1, **accuracy
+        theirs,
+        y,
+        groups,
+        n_classes,
+        shared_graph(theirs, y, 0.99, "factorise"),
+        n_jobs=1,
+        **accuracy,
     )
     check_hidden(found, expected, 2e-6)
 
@@ -128,11 +136,13 @@ def test_islands_and_classes_with_one_label():
     cpu = theirs.constrained(y)
     found = walk_by_class_on_device(ours, 2, 0.99, **OPTIONS)
     labeled = np.flatnonzero(y >= 0)
-    check_same(found, walk_by_class(cpu, labeled, y[labeled], 2, 0.99, **OPTIONS), 1e-6)
+    check_same(found, walk_by_class_factorised(cpu, labeled, y[labeled], 2, 0.99, **OPTIONS), 1e-6)
     assert found.similarities.unreached.tolist() == [False] * 7 + [True] * 2
     groups = hidden_groups(y)
     hidden = hidden_on_device(recipe, y, groups, 2, 0.99, **OPTIONS)
-    expected = hidden_densities(theirs, y, groups, 2, 0.99, Way("iterate"), n_jobs=1, **OPTIONS)
+    expected = hidden_densities(
+        theirs, y, groups, 2, shared_graph(theirs, y, 0.99, "iterate"), n_jobs=1, **OPTIONS
+    )
     check_hidden(hidden, expected, 1e-6)
 
 
@@ -144,7 +154,9 @@ def test_links_by_hand_are_there_while_labels_are_hidden():
     recipe, _, theirs = both_recipes(X, y, "pruned", 6, "auto", links=links, **SETTINGS)
     groups = hidden_groups(y)
     found = hidden_on_device(recipe, y, groups, 3, 0.99, **OPTIONS)
-    expected = hidden_densities(theirs, y, groups, 3, 0.99, Way("factorise"), n_jobs=1, **OPTIONS)
+    expected = hidden_densities(
+        theirs, y, groups, 3, shared_graph(theirs, y, 0.99, "factorise"), n_jobs=1, **OPTIONS
+    )
     check_hidden(found, expected, 1e-6)
 
 

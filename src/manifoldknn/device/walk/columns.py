@@ -152,11 +152,11 @@ class _Walk:
         rows: NDArray[np.intp] | None = None,
         start: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log f of all rows or some, and log s of every label."""
+        """Return log f of all rows, or of some once they have settled, and log s of every label."""
         labeled = np.flatnonzero(self.must_link >= 0)
         number = self.must_link[labeled]  # graphs solved as one have classes of their own
         at = self._sent(labeled)
-        log_sums = self._log_sums(at)
+        log_sums = self._log_sums(at, settle=rows is not None)
         log_counts = self._sent(np.log(np.bincount(number)[number]))
         columns = TorchColumns(
             at,
@@ -164,6 +164,7 @@ class _Walk:
             -self.half[at] - log_sums - log_counts,
             self.half.new_zeros((1, n_classes)),
             reach,
+            settle=rows is not None,
         )
         asked: Any = slice(None) if rows is None else self._sent(rows)
         wanted = None if rows is None else self._mask(asked)
@@ -174,13 +175,12 @@ class _Walk:
             out[:, block] = to_numpy(found[asked] - self.half[asked, None])
         return out, np.array(to_numpy(log_sums))
 
-    def _log_sums(self, labeled: torch.Tensor) -> torch.Tensor:
+    def _log_sums(self, labeled: torch.Tensor, settle: bool) -> torch.Tensor:
         """Return log s of every label: D⁻¹·1, and the walk from where the first step leads."""
         inflow = self.graph.log_first_step() + math.log(self.alpha)
         sources = torch.nonzero(torch.isfinite(inflow)).squeeze(1)
-        columns = TorchColumns(
-            sources, torch.zeros_like(sources), inflow[sources], inflow.new_zeros((1, 1))
-        )
+        where = sources, torch.zeros_like(sources), inflow[sources]
+        columns = TorchColumns(*where, inflow.new_zeros((1, 1)), settle=settle)
         tol = _SHARE_FOR_SUMS * self.tol
         before = self.kept.log_sums
         start = None if before is None else (before.repeat(self.graph.copies) + self.half)[:, None]

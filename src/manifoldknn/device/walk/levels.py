@@ -21,6 +21,7 @@ from manifoldknn.device.walk.bounds import log_error
 from manifoldknn.device.walk.cg import ConjugateGradients
 from manifoldknn.device.walk.normalized import NormalizedTorchGraph, Parts
 from manifoldknn.device.walk.products import WalkOperator
+from manifoldknn.walk.levels import BETWEEN_LOOKS, FIRST_LOOK
 from manifoldknn.walk.normalized import LOG_CUT
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class TorchColumns:
     views: torch.Tensor
     # Entries down to exp(-reach) of the largest of their row must be accurate by themselves.
     reach: float = 0.0
+    settle: bool = False  # whether it is enough that the rows wanted do not change any more
 
     @property
     def n_columns(self) -> int:
@@ -59,7 +61,8 @@ class TorchColumns:
         """Return consecutive columns."""
         here = (self.cols >= some.start) & (self.cols < some.stop)
         at = self.rows[here], self.cols[here] - some.start
-        return TorchColumns(*at, self.log_values[here], self.views[:, some], self.reach)
+        views = self.views[:, some]
+        return TorchColumns(*at, self.log_values[here], views, self.reach, self.settle)
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,10 @@ class _Levels:
         norms = rhs.norm(dim=0).clamp_(min=np.finfo(float).tiny)
         solver = ConjugateGradients(matrix, rhs, matrix.precondition)
         self._guess(solver, matrix, parts, cols, rhs, scale, norms)
+        if self._settled(solver, parts, cols, scale, norms):
+            self.n_iter += solver.n_iter
+            log_x = solver.x.clamp(min=0.0).log_().add_(parts.spread(scale))
+            return log_x, torch.ones_like(log_x, dtype=torch.bool), True
         relative = torch.full_like(norms, torch.inf)
         goals, looks = self.tol * _EARLY_GOAL * norms, 0
         first = self.tol * (_FIRST_GOAL if self.wanted is None else _GOAL_FOR_FEW)
@@ -220,6 +227,34 @@ class _Levels:
         )  # fmt: skip
         self.n_iter += solver.n_iter
         return log_x, accurate, converged
+
+    def _settled(
+        self,
+        solver: ConjugateGradients,
+        parts: Parts,
+        cols: torch.Tensor,
+        scale: torch.Tensor,
+        norms: torch.Tensor,
+    ) -> bool:
+        """Iterate until the rows wanted have settled, if that is enough: see `walk.levels`."""
+        if not self.columns.settle or self.wanted is None or parts.n_cut:
+            return False
+        at = torch.nonzero(self.wanted[parts.rows]).squeeze(1)
+        rows, there = parts.rows[at], parts.spread(scale)
+        there = there if len(there) == 1 else there[at]
+        before, share = solver.x[at], FIRST_LOOK
+        while share > self.tol * _GOAL_FOR_FEW:
+            if not solver.advance(share * norms, self.max_iter - solver.n_iter):
+                return False
+            now = solver.x[at]
+            value, change = (
+                v.log().add_(there) for v in (now.clamp(min=0.0), (now - before).abs())
+            )
+            if bool(self._accurate(rows, cols, value, change)[0].all()):
+                return True
+            before = now
+            share = float((solver.residual_norms() / norms).max()) / BETWEEN_LOOKS
+        return False
 
     def _ahead(self, rows: torch.Tensor, excess: torch.Tensor) -> torch.Tensor:
         """Return how much smaller, as logarithms, errors must become where somebody asks."""

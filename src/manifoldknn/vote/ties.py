@@ -1,0 +1,235 @@
+"""What labels change of a graph, and what they leave: reduced once for a fit and all its folds.
+
+Labels, links by hand and strengthened trees change the weights of pairs *among* the rows T that
+they touch, and of no other pair. So rows outside of T are eliminated once, from the graph without
+pairs among T, which is *open*. Given the pairs for some labels, whichever are visible, it is
+closed,
+
+    (D - αW) on what is left = open part + pairs among T,   added in T×T and on its diagonal,
+
+and terms have one sign: nothing is lost to rounding, however weak the other edges of a label.
+
+Any diagonal may scale a system, K = D₀^-½ (D₀^-½ (D - αW) D₀^-½)⁻¹ D₀^-½. D₀ here are the
+degrees of the open graph, which no label changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from manifoldknn.base.csr import kept_entries
+from manifoldknn.graph.weights import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
+from manifoldknn.walk.choose import Way, prepared_graph
+from manifoldknn.walk.normalized import NormalizedGraph
+from manifoldknn.walk.reduction import ReducedGraph, log_sum, reduced_graph
+
+_FEW = 0.25  # of all rows
+
+
+@dataclass(frozen=True)
+class ReadyGraph:
+    """A graph that columns of K can be computed with.
+
+    Attributes
+    ----------
+    ready : NormalizedGraph or ReducedGraph
+        Prepared for a way; its `log_degrees` are log D₀, which scales it.
+    log_degrees : ndarray of shape (n_samples,)
+        log D.
+    log_inflow : ndarray of shape (n_samples,)
+        log (Pᵀ·1): how many walkers a row gets if one leaves every row.
+    """
+
+    ready: NormalizedGraph | ReducedGraph
+    log_degrees: NDArray[np.float64]
+    log_inflow: NDArray[np.float64]
+
+
+def ready_graph(
+    graph: ConstrainedGraph,
+    stay: NDArray[np.intp],
+    alpha: float,
+    way: Way,
+    *,
+    n_jobs: int | None = 1,
+) -> ReadyGraph:
+    """Return a graph ready for a way, for one set of labels; parameters as in `prepared_graph`."""
+    normalized = NormalizedGraph(graph)
+    inflow = log_inflow(graph, normalized.log_degrees)
+    ready = prepared_graph(normalized, stay, alpha, way, n_jobs=n_jobs)
+    return ReadyGraph(ready, normalized.log_degrees, inflow)
+
+
+class SharedGraph:
+    """What is known of a graph whichever labels are visible: which way to go, and what is reduced.
+
+    Parameters
+    ----------
+    graph : ConstrainedGraph
+        With all labels.
+    touched : ndarray of int
+        Rows that labels change, from `GraphRecipe.touched`. Only if they are few is the graph
+        reduced once for all: they stay, and every row that stays makes each iteration longer.
+    alpha : float
+        Share of strength kept per step.
+    way : Way
+        How columns are computed on it.
+    """
+
+    def __init__(
+        self, graph: ConstrainedGraph, touched: NDArray[np.intp], alpha: float, way: Way
+    ) -> None:
+        self.touched, self.alpha, self.way = touched, alpha, way
+        few = len(touched) <= _FEW * graph.n_samples
+        self._open: OpenGraph | None = None
+        if way.name == "iterate" and few:
+            self._open = OpenGraph(graph, touched, alpha, way)
+
+    @property
+    def needs_touched_only(self) -> bool:
+        """Whether pairs among touched rows are all that `ready` has to be told."""
+        return self._open is not None
+
+    def ready(
+        self, graph: ConstrainedGraph, stay: NDArray[np.intp], *, n_jobs: int | None = 1
+    ) -> ReadyGraph:
+        """Return the graph of some labels, ready for the way; rows that `stay` are in it."""
+        if self._open is None:
+            return ready_graph(graph, stay, self.alpha, self.way, n_jobs=n_jobs)
+        return self._open.closed(pairs_among(graph, self.touched), n_jobs=n_jobs)
+
+
+class OpenGraph:
+    """A sparse graph without pairs among some rows, reduced.
+
+    Parameters
+    ----------
+    graph : ConstrainedGraph
+        With any labels.
+    touched : ndarray of int
+        Those rows, ascending.
+    alpha : float
+        Share of strength kept per step.
+    way : Way
+        To iterate.
+
+    Notes
+    -----
+    Costs what `reduced_graph` does; to close it, a pass over the edges that are left.
+    """
+
+    def __init__(
+        self, graph: ConstrainedGraph, touched: NDArray[np.intp], alpha: float, way: Way
+    ) -> None:
+        self.touched = touched
+        weights = kept_entries(graph.log_weights, ~_among(graph.log_weights, touched))
+        nobody = np.full(graph.n_samples, -1, dtype=np.intp)
+        normalized = NormalizedGraph(ConstrainedGraph(weights, nobody))
+        self.reduced = reduced_graph(normalized.going(levels=way.levels), touched, alpha)
+        self._log_degrees = row_logsumexp(weights)
+        is_touched = np.zeros(graph.n_samples, dtype=bool)
+        is_touched[touched] = True
+        shares = kept_entries(weights, ~is_touched[weights.indices])
+        shares.data = shares.data - normalized.log_degrees[shares.indices]
+        self._inflow = row_logsumexp(shares)  # from the others
+        self._from_touched = sparse.csr_array(weights[touched].T)
+
+    def closed(self, pairs: ConstrainedGraph, *, n_jobs: int | None = 1) -> ReadyGraph:
+        """Return the whole graph.
+
+        Parameters
+        ----------
+        pairs : ConstrainedGraph
+            Those among touched rows, and must-links.
+        n_jobs : int, optional
+            Threads of products; all cores if None.
+
+        Returns
+        -------
+        ReadyGraph
+            Reduced to touched rows and what was not eliminated.
+        """
+        touched, core = self.touched, self.reduced.core
+        with np.errstate(divide="ignore"):
+            links = np.log(pairs.must_links_per_row()[touched])
+        more = np.logaddexp(row_logsumexp(pairs.log_weights)[touched], links)
+        alone = np.isneginf(self._log_degrees[touched])  # but for these pairs
+        log_degrees = np.where(np.isneginf(self._log_degrees), 0.0, self._log_degrees)
+        log_degrees[touched] = _sum_or_one(self._log_degrees[touched], more)
+        at = self.reduced.places[touched]
+        diagonal = core.log_degrees.copy()
+        diagonal[at] = _sum_or_one(np.where(alone, -np.inf, diagonal[at]), more)
+        shift = 0.5 * (core.log_degrees - diagonal)
+        log_s = core.log_s.copy()
+        log_s.data += shift[log_s.indices] + np.repeat(shift, np.diff(log_s.indptr))
+        new = sparse.coo_array(pairs.log_weights)
+        if new.nnz:
+            row, col = (self.reduced.places[place] for place in (new.row, new.col))
+            log_s = log_sum(log_s, row, col, new.data - 0.5 * (diagonal[row] + diagonal[col]))
+        group = np.full(core.n_samples, -1, dtype=np.intp)
+        group[at] = np.where(np.isfinite(links), pairs.must_link[touched], -1)
+        closed = NormalizedGraph.of_parts(log_s, diagonal, group)
+        closed = closed.going(levels=core.levels, n_jobs=n_jobs)
+        ready = replace(self.reduced, core=closed, log_scale=self.reduced.log_scale + shift)
+        return ReadyGraph(ready, log_degrees, self._whole_inflow(pairs, log_degrees))
+
+    def _whole_inflow(
+        self, pairs: ConstrainedGraph, log_degrees: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return log (Pᵀ·1), which touched rows have a part in by their degrees alone."""
+        shares = self._from_touched.copy()
+        shares.data = shares.data - log_degrees[self.touched][shares.indices]
+        inflow = np.logaddexp(self._inflow, row_logsumexp(shares))
+        return np.logaddexp(inflow, log_inflow(pairs, log_degrees))
+
+
+def pairs_among(graph: ConstrainedGraph, rows: NDArray[np.intp]) -> ConstrainedGraph:
+    """Return the pairs of a sparse graph that have both ends among some rows, and must-links."""
+    inside = _among(graph.log_weights, rows)
+    return ConstrainedGraph(kept_entries(graph.log_weights, inside), graph.must_link)
+
+
+def _among(matrix: Any, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Tell which entries of a CSR matrix have row and column among some."""
+    chosen = np.zeros(matrix.shape[0], dtype=bool)
+    chosen[rows] = True
+    return np.repeat(chosen, np.diff(matrix.indptr)) & chosen[matrix.indices]
+
+
+def log_inflow(graph: ConstrainedGraph, log_degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log (Pᵀ·1): how many walkers a row gets if one leaves every row.
+
+    Parameters
+    ----------
+    graph : ConstrainedGraph
+        The graph.
+    log_degrees : ndarray of shape (n_samples,)
+        Logarithms of D.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        -inf for a row without edges.
+    """
+    if not graph.is_sparse:
+        return dense_row_logsumexp(graph.log_weights, -log_degrees)
+    shares = graph.log_weights.copy()
+    shares.data = shares.data - log_degrees[shares.indices]
+    inflow = row_logsumexp(shares)
+    linked = np.flatnonzero(graph.must_links_per_row())
+    if linked.size:  # whose degrees are 1 and more
+        group, own = graph.must_link[linked], np.exp(-log_degrees[linked])
+        others = np.bincount(group, own)[group] - own
+        inflow[linked] = np.logaddexp(inflow[linked], np.log(others))
+    return inflow
+
+
+def _sum_or_one(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[Any]:
+    """Return log(exp(a) + exp(b)), and 0 where that is nothing: nobody then divides by it."""
+    total = np.logaddexp(a, b)
+    return np.where(np.isneginf(total), 0.0, total)
