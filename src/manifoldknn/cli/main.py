@@ -38,8 +38,6 @@ from manifoldknn.tables.outputs import (
 )
 from manifoldknn.tables.session import Session, learn, noted, stage
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.

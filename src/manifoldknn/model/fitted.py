@@ -29,53 +29,22 @@ class Fitted:
 
     Everything in it is an array or made of arrays, and is replaced, never changed:
     whoever fails can put back what there was.
-
-    Attributes
-    ----------
-    steps : Steps
-        The steps of the method on the machine of the fit.
-    index : GrowingIndex
-        Search over all rows.
-    labels : EncodedLabels
-        Of all rows.
-    lists : Neighbors
-        Neighbours of the rows that the graph has.
-    edges : tuple
-        Pairs of them that the third rule links, and their lengths.
-    lists_as_new : bool
-        Whether a new search would find the same.
-    settings : tuple
-        The parameters that lists and edges follow from.
-    links : HandLinks
-        By hand.
-    graph : ConstrainedGraph
-        W.
-    walk : Walked
-        Similarities of all rows.
-    vote : ClassVote or NeighborVote
-        From similarities to shares.
-    own : OwnResiduals
-        Of the rows that the graph has.
-    arrivals : Arrivals, optional
-        Rows taken in since the walk.
-    row_index : object, optional
-        The index of the fitted frame.
     """
 
-    steps: Steps
-    index: GrowingIndex
-    labels: EncodedLabels
-    lists: Neighbors
-    edges: Edges
-    lists_as_new: bool
-    settings: tuple[Any, ...]
-    links: HandLinks
-    graph: ConstrainedGraph
-    walk: Walked
-    vote: Vote
-    own: OwnResiduals
-    arrivals: Arrivals | None = None
-    row_index: Any = None
+    steps: Steps  # of the method, on the machine of the fit
+    index: GrowingIndex  # search over all rows
+    labels: EncodedLabels  # of all rows
+    lists: Neighbors  # neighbours of the rows that the graph has
+    edges: Edges  # pairs of them that the third rule links, and their lengths
+    lists_as_new: bool  # whether a new search would find the same
+    settings: tuple[Any, ...]  # the parameters that lists and edges follow from
+    links: HandLinks  # by hand
+    graph: ConstrainedGraph  # W
+    walk: Walked  # similarities of all rows
+    vote: Vote  # from similarities to shares
+    own: OwnResiduals  # of the rows that the graph has
+    arrivals: Arrivals | None = None  # rows taken in since the walk
+    row_index: Any = None  # the index of the fitted frame
 
 
 def graph_recipe(classifier: Any) -> GraphRecipe:
