@@ -24,7 +24,6 @@ _FAR = 8  # hops
 _LISTED = 10
 _DIMENSION_ROWS = 3000
 _HUB = 10.0  # times as many neighbours' lists as usual
-_PRUNED, _AUTO, _COSINE = "'pruned'", "'auto'", "'cosine'"
 _WIDE = 3.0  # times the automatic sigma: the seventh neighbour weighs 0.9 of the first
 _STEEP = 1e-4  # a typical weight of a row's best edge that tells of a small sigma
 
@@ -263,6 +262,12 @@ def _intrinsic(X: Any) -> float:
 
 def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]:
     """Turn findings into things to do."""
+    # What to change to, where it is not so already.
+    pruned = "" if classifier.graph == "pruned" else "graph='pruned'"
+    cosine = "" if classifier.metric == "cosine" else "metric='cosine' or "
+    auto = "" if isinstance(classifier.sigma, str) else ", or sigma='auto'"
+    unreached = int(classifier.unreached_.sum())
+    far = sum(count for hops, count in health.hops.items() if hops > _FAR)
     out: list[str] = []
     if health.contradictions:
         a, b = health.contradictions[0]
@@ -270,19 +275,17 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
             f"{len(health.contradictions)} pairs of equal rows have different labels (first: {a} "
             f"and {b}): correct one of each."
         )
-    unreached = int(classifier.unreached_.sum())
     if unreached:
         out.append(
             f"{unreached} rows are connected to no label: label one of each island, or raise "
-            f"graph_neighbors{_unless(classifier.graph == 'pruned', ', or use graph=' + _PRUNED)}."
+            f"graph_neighbors{pruned and ', or use ' + pruned}."
         )
-    if health.n_unlabeled_islands and not unreached:
+    elif health.n_unlabeled_islands:
         out.append(
             f"{health.n_unlabeled_islands} islands hang on weak edges and have no label of their "
             "own: label a row of the large ones."
         )
     out.extend(label_advice(classifier))
-    far = sum(count for hops, count in health.hops.items() if hops > _FAR)
     if far > 0.05 * health.n_rows:
         out.append(
             f"{far} rows are more than {_FAR} edges from the nearest label: label some of them "
@@ -291,22 +294,17 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
     if health.sigma > _WIDE * automatic_sigma(classifier.fitted_.lists):
         out.append(
             f"sigma ({health.sigma:.3g}) is large: near and far neighbours weigh almost the same. "
-            f"Try sigma={health.sigma / 2:.3g}"
-            f"{_unless(isinstance(classifier.sigma, str), ', or sigma=' + _AUTO)}."
+            f"Try sigma={health.sigma / 2:.3g}{auto}."
         )
     elif health.typical_weight < _STEEP:
         out.append(
             f"sigma ({health.sigma:.3g}) is small against the distance to the nearest neighbour: "
-            f"try sigma={2 * health.sigma:.3g}"
-            f"{_unless(isinstance(classifier.sigma, str), ', or sigma=' + _AUTO)}, scale the "
-            "features, or leave out noisy ones."
+            f"try sigma={2 * health.sigma:.3g}{auto}, scale the features, or leave out noisy ones."
         )
     if health.hubs:
         out.append(
             f"{len(health.hubs)} or more rows are hubs, near to very many others (first: "
-            f"{health.hubs[0]['id']}): try "
-            f"{_unless(classifier.graph == 'pruned', 'graph=' + _PRUNED + ', ')}"
-            f"{_unless(classifier.metric == 'cosine', 'metric=' + _COSINE + ' or ')}fewer features."
+            f"{health.hubs[0]['id']}): try {pruned and pruned + ', '}{cosine}fewer features."
         )
     if health.n_duplicates > 0.2 * health.n_rows:
         out.append(
@@ -314,11 +312,6 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
             "them or raise graph_neighbors."
         )
     return out
-
-
-def _unless(is_so: bool, words: str) -> str:
-    """Return words of advice, nothing if the advice is followed already."""
-    return "" if is_so else words
 
 
 def _plain(value: Any) -> Any:
