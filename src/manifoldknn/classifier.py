@@ -649,7 +649,6 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         refresh = refresh if refresh == "auto" else bool(refresh)
         with all_or_nothing(self), spoken(self.verbose):
             if not hasattr(self, "classes_"):
-                check_parameters(self.get_params(deep=False))
                 check_first_labels(y, classes, self.unlabeled)
                 return self._fit(X, y, in_stream=True)
             X = new_rows(self, X)
