@@ -30,6 +30,7 @@ from scipy import sparse
 from sklearn.neighbors import KNeighborsClassifier
 
 from manifoldknn import ManifoldKNNClassifier, constrained_graph, tired_random_walk
+from manifoldknn.model.geometry import reopened
 
 RESULTS = Path(__file__).with_name("results")
 SETS = {"satlog": "satimage", "pendigits": "pendigits", "banknote": "banknote"}
@@ -271,7 +272,7 @@ def mnist(options):
     }  # fmt: skip
     # The walk does not depend on who searches for new rows: the exact index takes over.
     clf.set_params(neighbors="exact")
-    clf.fitted_ = replace(clf.fitted_, index=type(clf.fitted_.index)(clf._opened(X)))
+    clf.fitted_ = replace(clf.fitted_, index=reopened(clf, X))
     return [line, against_knn("mnist", X, y, new, clf, "exact")]
 
 

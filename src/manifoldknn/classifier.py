@@ -9,35 +9,49 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.base.labels import EncodedLabels, encode_labels
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.base.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
-from manifoldknn.base.tensors import is_tensor
+from manifoldknn.base.tensors import as_numpy, is_tensor, named
 from manifoldknn.device.steps import BuiltGraph, Steps, choose_steps
 from manifoldknn.exceptions import warn_caller
-from manifoldknn.extend.offmanifold import OwnResiduals
-from manifoldknn.graph.constrained import candidate_count
-from manifoldknn.graph.links import HandLinks, hand_links
+from manifoldknn.extend.offmanifold import OwnResiduals, ReconstructionError
+from manifoldknn.graph.links import HandLinks, check_links, hand_links
+from manifoldknn.model.answering import answered, new_rows, predicted
 from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
-from manifoldknn.model.fitted import Fitted, list_settings, search_seed
-from manifoldknn.model.stream import Geometry, OnlineMixin
-from manifoldknn.search.growing import GrowingIndex
-from manifoldknn.search.searchers import check_enough
-from manifoldknn.vote.deciders import deciding_labels
+from manifoldknn.model.deciding import deciders
+from manifoldknn.model.fitted import Fitted, all_or_nothing
+from manifoldknn.model.geometry import (
+    Geometry,
+    known_geometry,
+    list_settings,
+    searched,
+    settings_changed,
+)
+from manifoldknn.model.quality import errors_of, oddities_of, off_manifold_limit
+from manifoldknn.model.stream import (
+    changed_labels,
+    check_first_labels,
+    first_guess,
+    further_labels,
+    judged_arrivals,
+    taken_in,
+)
+from manifoldknn.search.searchers import searcher_for
 from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
 from manifoldknn.vote.sharpness import best_sharpness, resolved_reach, shown_reach, usual_sharpness
-from manifoldknn.vote.similarities import combined
-from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior, heaviest
+from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior
 from manifoldknn.vote.walked import Walked
 from manifoldknn.walk.choose import chosen_alpha
 
 _NEAR_ENOUGH = 0.1  # of a tolerance; bounds of errors are careful
 
 
-class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classify rows by the labelled samples nearest along the data's own shape.
 
     A constrained tired random walk over a graph of *all* samples, labelled or
@@ -268,7 +282,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         self : ManifoldKNNClassifier
             Fitted.
         """
-        with self._all_or_nothing(), spoken(self.verbose):
+        with all_or_nothing(self), spoken(self.verbose):
             return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
 
     def _fit(
@@ -282,7 +296,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
     ) -> Self:
         check_parameters(self.get_params(deep=False))
         row_index = X.index if hasattr(X, "iloc") else None
-        steps = self._steps_for(X)
+        steps = choose_steps(self.device, X)
         X = steps.samples(self, X, y)
         if in_stream:  # who streams uses one buffer again and again
             X = X.clone() if is_tensor(X) else X.copy()
@@ -290,9 +304,9 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         links = hand_links(must_link, cannot_link, labels.codes, labels.classes)
         stages = Stages(None if in_stream else self, 4, X, y)
         self._learn(
-            steps, X, labels, stages, None, self.neighbors, in_stream=in_stream, links=links
-        )
-        self.fitted_ = replace(self.fitted_, row_index=row_index)
+            steps, X, labels, stages, None, self.neighbors, in_stream=in_stream, links=links,
+            row_index=row_index,
+        )  # fmt: skip
         stages.end()
         return self
 
@@ -307,49 +321,37 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         in_stream: bool = True,
         *,
         links: HandLinks,
+        row_index: Any,
         start: NDArray[np.float64] | None = None,
     ) -> None:
         """Neighbours → graph → walk → vote; if `geometry` is known, nobody has to `search`."""
-        counts = np.bincount(labels.codes[labels.labeled], minlength=len(labels.classes))
+        n, n_classes = X.shape[0], len(labels.classes)
+        counts = np.bincount(labels.codes[labels.labeled], minlength=n_classes)
         prior = class_prior(self.class_prior, counts, labels.classes)
-        graph_neighbors = usable_graph_neighbors(self.graph_neighbors, X.shape[0])
-        steps.check(
-            X,
-            search if geometry is None else None,
-            len(labels.labeled),
-            metric=self.metric,
-            n_classes=len(labels.classes),
-            vote=self.vote,
-            graph=self.graph,
-            graph_neighbors=graph_neighbors,
-            n_jobs=self.n_jobs,
-        )
+        graph_neighbors = usable_graph_neighbors(self.graph_neighbors, n)
+        pairs = {
+            "metric": self.metric,
+            "graph": self.graph,
+            "graph_neighbors": graph_neighbors,
+            "n_jobs": self.n_jobs,
+        }
+        to_search = search if geometry is None else None
+        steps.check(X, to_search, len(labels.labeled), n_classes=n_classes, vote=self.vote, **pairs)
         warn_about_labels(labels, everything=not in_stream)
         with stages.stage("neighbours"):
-            found = geometry or self._searched(steps, X, search, graph_neighbors)
+            found = geometry or searched(self, steps, X, search, graph_neighbors)
         with stages.stage("graph"):
             built = steps.graph(
-                X,
-                found.lists,
-                labels.codes,
-                edges=found.edges,
-                sigma=self.sigma,
-                tree_depth=self.tree_depth,
-                theta=self.theta,
-                links=links,
-                n_jobs=self.n_jobs,
-                graph=self.graph,
-                graph_neighbors=graph_neighbors,
-                metric=self.metric,
-            )
+                X, found.lists, labels.codes, edges=found.edges, sigma=self.sigma,
+                tree_depth=self.tree_depth, theta=self.theta, links=links, **pairs,
+            )  # fmt: skip
         with stages.stage("walk"):
             self.classes_, self.labeled_indices_ = labels.classes, labels.labeled
             self.sigma_ = built.recipe.sigma
-            self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), X.shape[0])
+            self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), n)
             walk = self._walk_from_labels(steps, built, labels.codes, start)
         with stages.stage("vote"):
-            self.n_iter_, self.n_walked_ = walk.n_iter, X.shape[0]
-            self.class_prior_ = prior
+            self.n_iter_, self.n_walked_, self.class_prior_ = walk.n_iter, n, prior
             walk, vote, groups, hidden = self._voted(steps, built, labels.codes, walk)
             self.fitted_ = Fitted(
                 steps=steps,
@@ -363,36 +365,18 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
                 graph=built.graph,
                 walk=walk,
                 vote=vote,
-                own=OwnResiduals(X.shape[0]),
+                own=OwnResiduals(n),
+                row_index=row_index,
             )
-            shares, codes, unreached = self._answer(self.fitted_.walk.similarities, X)
+            shares, codes, unreached = answered(self, walk.similarities, X)
             codes[labels.labeled] = labels.codes[labels.labeled]
             self.label_distributions_ = shares
             self.transduction_ = labels.decode(codes)
             self.unreached_ = unreached
             self.hidden_labels_ = None
             if groups:
-                self.hidden_labels_ = judged(
-                    groups, hidden, labels.codes, vote, answered_shares(codes, len(prior))
-                )
-
-    def _steps_for(self, X: Any) -> Steps:
-        """Return the steps of the method on the machine that samples are for."""
-        return choose_steps(self.device, X)
-
-    def _searched(self, steps: Steps, X: Any, search: Any, graph_neighbors: int) -> Geometry:
-        """Search the neighbours of every row."""
-        how = {"metric": self.metric, "n_jobs": self.n_jobs, "seed": search_seed(self)}
-        index = GrowingIndex(steps.open_index(X, search, **how))
-        count = candidate_count(self.graph, graph_neighbors, X.shape[0])
-        neighbors = steps.lists(index, count)
-        if not np.isfinite(neighbors.distances).all():
-            raise ValueError(
-                f"metric={self.metric!r} gave distances that are not finite: check it, or "
-                "rescale X."
-            )
-        check_enough(neighbors, graph_neighbors)
-        return Geometry(index, neighbors, None, as_new=True)
+                said = answered_shares(codes, n_classes)
+                self.hidden_labels_ = judged(groups, hidden, labels.codes, vote, said)
 
     def _walk_from_labels(
         self,
@@ -403,17 +387,9 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         reach: float = FIRST_REACH,
     ) -> Walked:
         walk = steps.walk(
-            built,
-            codes,
-            len(self.classes_),
-            self.alpha_,
-            by_class=self.vote == "classes",
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-            reach=reach,
-            start=start,
-        )
+            built, codes, len(self.classes_), self.alpha_, by_class=self.vote == "classes",
+            tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs, reach=reach, start=start,
+        )  # fmt: skip
         if not walk.converged:
             warn_caller(
                 f"The walk did not reach tol={self.tol} (max_iter={self.max_iter}): raise tol, "
@@ -503,7 +479,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         The model stays as it is. Rows are worked on in chunks: beside the rows and their
         answers a batch takes less than 100 MB, on a GPU a quarter of what is free there.
         """
-        _, codes = self._predicted(self._rows_to_predict(X), with_shares=False)
+        _, codes = predicted(self, X, with_shares=False)
         return self.fitted_.labels.decode(codes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -519,7 +495,7 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         ndarray of shape (n_queries, n_classes)
             Shares in the order of `classes_`; rows sum to 1.
         """
-        return self._predicted(self._rows_to_predict(X), with_shares=True)[0]
+        return predicted(self, X, with_shares=True)[0]
 
     def kneighbors(self, X: Any = None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Tell which labelled samples decided a row, and how strongly.
@@ -544,40 +520,224 @@ class ManifoldKNNClassifier(OnlineMixin, CallbackSupportMixin, ClassifierMixin, 
         Where classes vote this walks again, from the rows or from the labels, whichever are
         fewer: for a few rows it is quick.
         """
+        return deciders(self, X)
+
+    def score_samples(self, X: Any = None) -> NDArray[np.float64]:
+        """Score how well rows fit between the rows of the model; lower is odder.
+
+        The score is -max(r / (r̄ + s̄), s / 2s̄): r the residual of the row's reconstruction,
+        s its distance to the nearest sample, r̄ the root mean square of its neighbours'
+        residuals, s̄ the mean of their distances to their nearest samples that differ. It is 0 for a
+        row that repeats one of the model and some -0.5 for one as odd as its neighbours are.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features), optional
+            New rows; without it the rows of the model, each judged without itself and its
+            copies.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            Scores, not positive.
+
+        Notes
+        -----
+        Costs a prediction, and once the reconstruction of every neighbour involved.
+        """
+        return -oddities_of(self, X)
+
+    def is_off_manifold(self, X: Any = None) -> NDArray[np.bool_]:
+        """Tell which rows are far from everything the model has seen.
+
+        Their class is a guess: the walk says nothing about where they are.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features), optional
+            New rows; without it the rows of the model.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_queries,)
+            True where ``score_samples(X)`` is below that of 99 % of the model's own rows
+            (each judged without itself; 512 of them are looked at), and below -0.5.
+        """
+        return self.score_samples(X) < -off_manifold_limit(self)
+
+    def reconstruction_error(self, X: Any = None) -> ReconstructionError:
+        """Measure what reconstruction from neighbours gets wrong (section 6 of the paper).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features), optional
+            New rows; without it the rows of the model that the last walk went over, each
+            reconstructed without itself.
+
+        Returns
+        -------
+        ReconstructionError
+            `samples` and `weights`, the paper's RMSE in percent, and `residuals`, one
+            number per row. Weights are class densities where classes vote.
+
+        Notes
+        -----
+        True weights of new rows are those of a walk over the graph grown by them: with
+        X this costs a fit, though the model stays as it is.
+        """
+        return errors_of(self, X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of new rows that get their label.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features)
+            New rows.
+        y : array-like of shape (n_queries,)
+            Their labels.
+        sample_weight : array-like of shape (n_queries,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Accuracy.
+        """
+        weights = as_numpy(sample_weight)
+        return float(accuracy_score(as_numpy(y), self.predict(X), sample_weight=weights))
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, *, refresh: bool | str = "auto"
+    ) -> Self:
+        """Take more rows in, labelled or not.
+
+        Rows without labels are classified from what the model knows and become part
+        of it; a chunk with labels makes the model walk again over the grown graph, so that
+        the labels take effect on everything. New classes are welcome.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_new, n_features)
+            New rows; the first call may bring the first rows.
+        y : array-like of shape (n_new,), optional
+            Labels; -1, None, NaN, NA or "" (or `unlabeled`) where there is none. Without
+            it, no row is labelled.
+        classes : array-like, optional
+            All labels that may come, as other classifiers need them; here only a check.
+        refresh : {"auto", True, False}, default="auto"
+            Whether to walk again although there are no labels. "auto": when the model has
+            grown by a fifth since the last walk, or when more than a tenth of the rows
+            since, at least 10 and a hundredth of those walked over, was off the manifold.
+
+        Returns
+        -------
+        self : ManifoldKNNClassifier
+            `transduction_` and the other attributes of rows have grown by the new rows, in
+            the order of arrival. After an exception the model is as it was.
+
+        Notes
+        -----
+        m unlabelled rows cost what predicting them does, plus one copy of the vectors with
+        a number per row. Labels cost a walk from all labelled samples, and for an exact
+        search O(n·m·d) for the neighbours of m rows that came since the last one.
+        Parameters changed by ``set_params`` take effect with the next walk. As with other
+        estimators, other threads should not predict while the model is being changed.
+        """
+        if not (isinstance(refresh, bool | np.bool_) or (refresh == "auto")):
+            raise ValueError(f"refresh={refresh!r} must be 'auto', True or False.")
+        refresh = refresh if refresh == "auto" else bool(refresh)
+        with all_or_nothing(self), spoken(self.verbose):
+            if not hasattr(self, "classes_"):
+                check_first_labels(y, classes, self.unlabeled)
+                return self._fit(X, y, in_stream=True)
+            X = new_rows(self, X)
+            labels, any_new = further_labels(self, y, X.shape[0], classes)
+            if any_new or settings_changed(self):
+                self.fitted_ = replace(self.fitted_, index=self.fitted_.index.appended(X))
+                return self._relearn(labels, search=refresh is True)
+            self._take_in(X, labels)
+            if refresh == "auto":
+                self.fitted_, refresh = judged_arrivals(self)
+            if refresh:
+                self._relearn(self.fitted_.labels, search=True)
+        return self
+
+    def set_labels(self, indices: Any, y: Any) -> Self:
+        """Label rows that the model has already, or correct or withdraw their labels.
+
+        Parameters
+        ----------
+        indices : array-like of int, or mask
+            Rows in the order in which they came: those of `fit` first.
+        y : array-like of the same length, or one label for all
+            Labels; -1, None, NaN, NA or "" (or `unlabeled`) withdraws one. New classes are
+            welcome; one that loses its last label is forgotten.
+
+        Returns
+        -------
+        self : ManifoldKNNClassifier
+            The labels have taken effect on everything. After an exception the model is as
+            it was.
+
+        Notes
+        -----
+        Costs a walk from all labelled samples; if rows came since the last one, they join
+        the graph as by `partial_fit` with labels.
+        """
         check_is_fitted(self)
-        k = min(self.n_neighbors, len(self.labeled_indices_))
-        made = None if X is None else self._made(self._new_rows(X))
-        if isinstance(self.fitted_.vote, NeighborVote):
-            known = self.fitted_.walk.similarities
-            if made is not None:
-                known = combined(made.z, made.indices, known, n_jobs=self.n_jobs)
-            weights, voters = heaviest(known.logs, k)
-            scale = np.exp(known.log_scale)[:, None]
-            return scale * weights, self.labeled_indices_[voters]
-        n = self.fitted_.index.n_samples
-        z, indices = np.ones((n, 1)), np.arange(n)[:, None]
-        if made is not None:
-            z, indices = made.z, made.indices
-        if self.fitted_.arrivals is not None:
-            z, indices = self.fitted_.arrivals.on_walked(z, indices)
-        codes = self.fitted_.labels.codes[self.labeled_indices_]
-        assert self.fitted_.walk.log_sums is not None
-        counts = np.bincount(codes)
-        walked = self.fitted_.walk.similarities.rows(slice(0, self.n_walked_)).logarithms()
-        shares, voters = deciding_labels(
-            self.fitted_.graph,
-            z,
-            indices,
-            self.labeled_indices_,
-            self.fitted_.walk.log_sums + np.log(counts[codes]),
-            (walked - np.log(counts)).max(axis=1) + np.log1p(-self.tol),
-            self.alpha_,
-            k,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-        )
-        return shares, self.labeled_indices_[voters]
+        labels = changed_labels(self, indices, y)
+        if labels is not None:
+            with all_or_nothing(self), spoken(self.verbose):
+                self._relearn(labels, search=False)
+        return self
+
+    def refresh(self) -> Self:
+        """Walk over everything seen so far, as if it had been there from the first.
+
+        Returns
+        -------
+        self : ManifoldKNNClassifier
+            What `fit` on all rows and labels, in the order of arrival, would give: the same
+            weights with an exact neighbour search, whatever the chunks were; with an
+            approximate search also that of `fit`, which looks at rows in their order. (Of
+            neighbours that are equally far, those that came first count, here and in `fit`.)
+
+        Notes
+        -----
+        Costs a walk, and the neighbours of the rows that came since the last one: with an
+        exact search O(n·m·d) for m rows; other searches are opened anew. The walk starts
+        afresh: where it begins would show in the last digits.
+        """
+        check_is_fitted(self)
+        with all_or_nothing(self), spoken(self.verbose):
+            return self._relearn(self.fitted_.labels, search=True)
+
+    def _take_in(self, X: Any, labels: EncodedLabels) -> None:
+        """Let unlabelled rows join, answered by reconstruction."""
+        self.fitted_, answers, unreached = taken_in(self, X, labels)
+        assert self.fitted_.arrivals is not None
+        self.label_distributions_ = self.fitted_.arrivals.shares.values
+        self.transduction_ = np.concatenate([self.transduction_, answers])
+        self.unreached_ = np.concatenate([self.unreached_, unreached])
+
+    def _relearn(self, labels: EncodedLabels, *, search: bool) -> Self:
+        """Walk again over all rows; with `search`, to what a fit would give to the last bit."""
+        check_parameters(self.get_params(deep=False))
+        before = self.fitted_
+        known = known_geometry(self, search=search)
+        X = before.index.X if known is None else known.index.X
+        steps = before.steps
+        if before.settings[-1:] != (named(self.device),):  # else it stays, also where that is gone
+            steps = choose_steps(self.device, X)
+        searcher = self.neighbors if known is not None else searcher_for(self.neighbors, X)
+        check_links(before.links, labels.codes, labels.classes)
+        start = None if search else first_guess(self, labels)
+        self._learn(
+            steps, X, labels, Stages(None, 4, X, None), known, searcher,
+            links=before.links, row_index=before.row_index, start=start,
+        )  # fmt: skip
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

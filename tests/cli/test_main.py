@@ -725,7 +725,7 @@ def test_links_reach_the_fit(capsys, monkeypatch, named):
 
 @pytest.mark.usefixtures("flowers")
 def test_links_that_contradict_labels_name_the_rows(capsys, monkeypatch):
-    monkeypatch.setattr("manifoldknn.classifier.GrowingIndex", None)  # nothing is searched
+    monkeypatch.setattr("manifoldknn.model.geometry.GrowingIndex", None)  # nothing is searched
     given = {row["species"]: row["id"] for row in table("flowers.csv") if row["species"]}
     Path("must.csv").write_text(f"{given['marsh']},{given['alpine']}\n")
     code, out, err = classify(capsys, "--quiet", "--id", "id", "--must-link", "must.csv")

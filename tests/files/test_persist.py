@@ -16,8 +16,8 @@ from sklearn.neighbors import NearestNeighbors
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.files import persist
 from manifoldknn.files.archive import read_archive, write_archive
+from manifoldknn.files.json_values import to_plain
 from manifoldknn.files.persist import ModelFileError
-from manifoldknn.files.plain import to_plain
 from manifoldknn.search.inverted import InvertedIndex
 from manifoldknn.vote.hidden import HiddenLabels
 

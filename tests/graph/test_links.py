@@ -81,7 +81,7 @@ def test_bad_links_are_refused_before_heavy_work(links, message, monkeypatch):
     def search(*_, **__):
         raise AssertionError("searched before links were checked")
 
-    monkeypatch.setattr(classifier.ManifoldKNNClassifier, "_searched", search)
+    monkeypatch.setattr(classifier, "searched", search)
     y = np.array(["a", "a", "b", "b", "", "", "", ""])
     X = np.arange(8.0)[:, None]
     with pytest.raises(ValueError, match=message):

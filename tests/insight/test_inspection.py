@@ -8,7 +8,7 @@ from scipy.sparse import csgraph
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier, inspect
-from manifoldknn.insight.inspection import hops_from_labels, row_keys
+from manifoldknn.insight.inspection import hops_from_labels
 
 any_problem = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
 
@@ -143,11 +143,3 @@ def test_advice_and_the_graph(graph):
     clf.graph = graph
     advice = next(line for line in inspect(clf).advice if "connected to no label" in line)
     assert ("graph='pruned'" in advice) == (graph != "pruned")
-
-
-def test_keys_of_rows():
-    X = np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 2.0]] * 5)
-    wide = np.tile(X, (1, 20))
-    for rows in (X, wide, sparse.csr_array(X)):
-        keys = row_keys(rows)
-        assert keys[0] == keys[1] == keys[3] != keys[2]

@@ -310,6 +310,13 @@ def test_refresh_false_never_walks(monkeypatch):
     assert len(clf.transduction_) == 120
 
 
+def test_a_boolean_of_numpy_is_a_boolean():
+    X, y, _ = clouds()
+    clf = ManifoldKNNClassifier().fit(X[:110], y[:110])
+    assert clf.partial_fit(X[110:115], refresh=np.False_).n_walked_ == 110
+    assert clf.partial_fit(X[115:], refresh=np.True_).n_walked_ == 120
+
+
 # Bad input, and a model that stays as it was.
 
 

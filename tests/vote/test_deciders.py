@@ -11,7 +11,9 @@ from scipy import sparse
 import oracles
 from manifoldknn import ManifoldKNNClassifier, constrained_graph, simplex_weights
 from manifoldknn.vote import deciders
-from strategies import WAYS, forced, problems
+from manifoldknn.walk.choose import Way, prepared_graph
+from manifoldknn.walk.normalized import NormalizedGraph
+from strategies import WAYS, built_graph, forced, problems
 
 pytestmark = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
 
@@ -83,3 +85,21 @@ def test_rows_that_nobody_reaches_have_no_shares():
     weights, _ = clf.kneighbors()
     np.testing.assert_array_equal(weights[6:], 0.0)
     np.testing.assert_allclose(weights[:6].sum(axis=1), 1.0, rtol=1e-2)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    problems(max_samples=40),
+    st.sampled_from(["pruned", "union", "full"]),
+    st.sampled_from(["factorise", "iterate"]),
+)
+def test_columns_of_k_are_accurate_entry_by_entry(problem, graph, name):
+    built = built_graph(problem, graph)
+    W = built.to_matrix()
+    K = oracles.walk_matrix(W.toarray() if sparse.issparse(W) else W, 0.95)
+    normalized = NormalizedGraph(built)
+    sources, rows = np.array([3, 0]), np.array([5, 1, 3])
+    way = Way(name if normalized.is_sparse else "dense")
+    ready = prepared_graph(normalized, sources, 0.95, way)
+    found = np.exp(deciders.log_columns(ready, sources, rows, 0.95, tol=1e-9, max_iter=1000))
+    np.testing.assert_allclose(found, K[np.ix_(rows, sources)], rtol=1e-7, atol=1e-300)

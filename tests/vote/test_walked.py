@@ -7,8 +7,7 @@ from scipy import sparse
 import oracles
 from manifoldknn.vote import walked
 from manifoldknn.vote.ties import ready_graph
-from manifoldknn.vote.walked import block_width, log_columns, walk_by_class, walk_by_label
-from manifoldknn.walk.choose import Way, prepared_graph
+from manifoldknn.vote.walked import block_width, walk_by_class, walk_by_label
 from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import WAYS, Problem, built_graph, forced, problems
 
@@ -64,19 +63,6 @@ def test_threads_change_no_bit(way, by_class):
     np.testing.assert_array_equal(one.similarities.logs, two.similarities.logs)
     np.testing.assert_array_equal(one.similarities.log_scale, two.similarities.log_scale)
     assert one.n_iter == two.n_iter
-
-
-@settings(max_examples=40, deadline=None)
-@given(problems(max_samples=40), st.sampled_from(GRAPHS), st.sampled_from(["factorise", "iterate"]))
-def test_columns_of_k_are_accurate_entry_by_entry(problem, graph, name):
-    built = built_graph(problem, graph)
-    K = oracles.walk_matrix(dense(built), 0.95)
-    normalized = NormalizedGraph(built)
-    sources, rows = np.array([3, 0]), np.array([5, 1, 3])
-    way = Way(name if normalized.is_sparse else "dense")
-    ready = prepared_graph(normalized, sources, 0.95, way)
-    found = np.exp(log_columns(ready, sources, rows, 0.95, tol=1e-9, max_iter=1000))
-    np.testing.assert_allclose(found, K[np.ix_(rows, sources)], rtol=1e-7, atol=1e-300)
 
 
 def test_blocks_become_narrower_with_many_rows():

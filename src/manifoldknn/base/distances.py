@@ -61,10 +61,10 @@ def euclidean_pairs(
     exactly 0.
     """
     out = np.empty(len(rows))
-    width = float(A.shape[1])
+    per_row = float(A.shape[1])
     if sparse.issparse(A):  # an entry and its index, several times over
-        width = 8.0 * (A.nnz + B.nnz) / max(1, A.shape[0] + B.shape[0])
-    step = max(1, int(_PAIR_BYTES / (8 * max(1.0, width))))
+        per_row = 8.0 * (A.nnz + B.nnz) / max(1, A.shape[0] + B.shape[0])
+    step = max(1, int(_PAIR_BYTES / (8 * max(1.0, per_row))))
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
         a, b = A[rows[part]], B[cols[part]]

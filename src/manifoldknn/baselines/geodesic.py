@@ -16,7 +16,7 @@ from manifoldknn.base.parameters import ON_UNREACHED, check_choice, check_intege
 from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
 from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
-from manifoldknn.model.state import all_or_nothing
+from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.search.neighbors import ExactIndex, Neighbors, check_metric
 from manifoldknn.vote.votes import class_shares, winners
 

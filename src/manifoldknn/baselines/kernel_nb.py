@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifoldknn.base.parameters import check_positive
-from manifoldknn.model.state import all_or_nothing
+from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.vote.votes import class_prior
 
 __all__ = ["KernelNaiveBayes", "normal_bandwidths"]

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifoldknn.base.labels import encode_labels
-from manifoldknn.model.state import all_or_nothing
+from manifoldknn.model.fitted import all_or_nothing
 
 __all__ = ["TransductiveClassifier", "last_step"]
 

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifoldknn.base.parameters import check_choice, check_integer
-from manifoldknn.model.state import all_or_nothing
+from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.search.neighbors import ExactIndex, check_metric
 from manifoldknn.vote.votes import class_shares, winners
 

@@ -8,23 +8,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-__all__ = ["main"]
-
 _TERMINATED = 128 + signal.SIGTERM
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; an interruption, even of the imports, leaves one line and no half file.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Of the command line, without the name of the program.
-
-    Returns
-    -------
-    int
-        The exit code, as in `manifoldknn.cli.main.main`; 143 if told to terminate.
+    Exit codes are those of `manifoldknn.cli.main.main`, and 143 if told to terminate.
     """
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, _terminate)

@@ -16,12 +16,12 @@ from typing import Any
 
 from manifoldknn import find_label_errors, inspect, persist, suggest
 from manifoldknn.base.atomic import replaced_file
-from manifoldknn.base.freed import return_large_arrays_at_once
+from manifoldknn.base.heap import return_large_arrays_at_once
 from manifoldknn.base.progress import spoken
+from manifoldknn.cli.json_text import json_text
 from manifoldknn.cli.options import build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
 from manifoldknn.exceptions import UnreachedError
-from manifoldknn.files.jsontext import json_text
 from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.quality import off_manifold_limit
@@ -37,8 +37,6 @@ from manifoldknn.tables.outputs import (
     write_table,
 )
 from manifoldknn.tables.session import Session, learn, noted, stage
-
-__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

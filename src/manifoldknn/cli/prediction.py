@@ -28,8 +28,6 @@ from manifoldknn.tables.outputs import (
 from manifoldknn.tables.session import noted, stage
 from manifoldknn.tables.table import COLUMN_TYPES, Table, TableError, said_name
 
-__all__ = ["load_model", "model_extra", "predict_file"]
-
 _MODEL = "manifoldknn table"
 
 

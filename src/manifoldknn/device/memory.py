@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldknn.base.cgroups import room_in_groups
 from manifoldknn.base.distances import EUCLIDEAN, values_per_row
 from manifoldknn.base.threads import thread_count
+from manifoldknn.device.cgroups import room_in_groups
 from manifoldknn.search.engines import automatic_engine
 from manifoldknn.search.inverted import COMPONENTS, PCA_ROWS
 from manifoldknn.search.neighbors import TREE_TRIED_DIMENSIONS

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
 
-from manifoldknn.extend import plain_simplex
+from manifoldknn.extend import single_simplex
 
 __all__ = ["simplex_weights"]
 
@@ -150,7 +150,7 @@ def _solved(gram: FloatArray, max_iter: int) -> FloatArray:
     if m > _PLAIN_ROWS or k > _PLAIN_NEIGHBORS:
         return _active_set(gram, max_iter)
     with contextlib.suppress(ZeroDivisionError):  # arrays would go on with infinity
-        solved = [plain_simplex.active_set(gram[:, :, i].tolist(), max_iter) for i in range(m)]
+        solved = [single_simplex.active_set(gram[:, :, i].tolist(), max_iter) for i in range(m)]
         if None not in solved:
             return np.array(solved).T
     return _active_set(gram, max_iter)

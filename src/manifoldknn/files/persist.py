@@ -25,18 +25,13 @@ from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.device.memory import available_memory
 from manifoldknn.device.steps import Steps, usable_steps
 from manifoldknn.files.archive import ModelFileError, read_archive, write_archive
-from manifoldknn.files.indexfile import put_row_index, restored_row_index
-from manifoldknn.files.plain import array_from_plain, array_to_plain, from_plain, to_plain
-from manifoldknn.files.streamfile import (
-    Arrays,
-    floats,
-    plain_stream,
-    put_stream,
-    require,
-    restored_stream,
-)
+from manifoldknn.files.checked import Arrays, floats, logarithms, numbers, require
+from manifoldknn.files.json_values import array_from_plain, array_to_plain, from_plain, to_plain
+from manifoldknn.files.learning_state import restored_state, state_arrays, state_data
+from manifoldknn.files.row_index import put_row_index, restored_row_index
 from manifoldknn.graph.links import HandLinks, check_links, row_pairs
-from manifoldknn.model.fitted import Fitted, recipe_of, search_seed
+from manifoldknn.model.fitted import Fitted, recipe_of
+from manifoldknn.model.geometry import opened
 from manifoldknn.search.engines import GivenIndex, check_neighbors
 from manifoldknn.search.growing import GrowingIndex
 from manifoldknn.search.neighbors import METRICS
@@ -94,7 +89,7 @@ def save(
     params = _plain_params(classifier, arrays)
     walk, labels, vote = classifier.fitted_.walk, classifier.fitted_.labels, classifier.fitted_.vote
     _put_matrix(arrays, "samples", classifier.fitted_.index.X)
-    arrays |= put_stream(classifier) | put_row_index(classifier) | _put_hidden(classifier)
+    arrays |= state_arrays(classifier) | put_row_index(classifier) | _put_hidden(classifier)
     arrays |= {
         "codes": labels.codes,
         "logs": walk.similarities.logs,
@@ -120,7 +115,7 @@ def save(
         "converged": bool(walk.converged),
         "sigma": to_plain(classifier.sigma_),
         "feature_names": _feature_names(classifier),
-        "stream": plain_stream(classifier),
+        "stream": state_data(classifier),
         "extra": dict(extra) if extra is not None else None,
     }
     write_archive(path, arrays, data, kind=_KIND, version=_VERSION, force=force)
@@ -242,37 +237,36 @@ def _get_matrix(arrays: Arrays, name: str) -> Any:
 
 
 def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
-    classifier = _with_params(arrays, data["params"])
+    """Return the classifier as it was saved: its attributes, and all that `Fitted` holds."""
+    model = _with_params(arrays, data["params"])
     X, labels = _get_matrix(arrays, "samples"), _labels(arrays, data)
-    n, n_classes = X.shape[0], len(labels.classes)
+    n, n_classes, n_walked = X.shape[0], len(labels.classes), data["stream"]["n_walked"]
     values = X.data if sparse.issparse(X) else X
-    n_walked = data["stream"]["n_walked"]
     require(type(n_walked) is int and 2 <= n_walked <= n, "rows")
-    require(n >= 2 and len(labels.codes) == n and bool(np.isfinite(values).all()), "samples")
+    require(n >= 2 and len(labels.codes) == n and np.isfinite(values).all(), "samples")
     require(X.dtype in (np.float32, np.float64), "samples")
     check_spread(X)
-    walk = _walk(arrays, data, n, labels)
-    names = data["feature_names"]
-    classifier.classes_, classifier.labeled_indices_ = labels.classes, labels.labeled
-    classifier.n_features_in_ = int(X.shape[1])
-    if names is not None:
-        require(len(names) == X.shape[1], "feature names")
-        classifier.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
-    steps = usable_steps(classifier.device)
-    index = _opened(classifier, steps, X, data["stream"]["n_first"])
-    classifier.sigma_, classifier.n_iter_ = _positive(data, "sigma"), walk.n_iter
-    links, vote = _links(arrays, labels), _restored_vote(classifier, arrays, data, labels)
-    classifier.unreached_ = arrays["unreached"]
-    require(
-        classifier.unreached_.dtype == bool and classifier.unreached_.shape == (n,), "unreached"
-    )
-    answers = _whole(arrays, "answers", n, n_classes)
-    classifier.transduction_ = labels.decode(answers)
-    classifier.label_distributions_ = _shares(vote, walk, answers)
-    classifier.n_walked_ = n_walked
-    stream = restored_stream(classifier, walk, arrays, data["stream"])
-    recipe = recipe_of(classifier, index.X, stream["lists"], stream["edges"], links)
-    classifier.fitted_ = Fitted(
+    _put_features(model, X, data["feature_names"])
+    walk, vote = _walk(arrays, data, labels), _vote(model, arrays, data, labels)
+    answers = numbers(arrays, "answers", n_classes, least=-1)
+    unreached = arrays["unreached"]
+    require(answers.shape == (n,), "answers")
+    require(unreached.dtype == bool and unreached.shape == (n,), "unreached")
+    model.classes_, model.labeled_indices_ = labels.classes, labels.labeled
+    model.sigma_, model.alpha_ = _positive(data, "sigma"), _positive(data, "alpha")
+    require(model.alpha_ < 1, "alpha")
+    require(type(data["calibrated"]) is bool, "calibrated")
+    model.class_prior_, model.calibrated_ = vote.prior, data["calibrated"]
+    model.sharpness_ = vote.sharpness if isinstance(vote, ClassVote) else None
+    model.hidden_labels_ = _hidden(labels, arrays)
+    model.n_iter_, model.n_walked_, model.unreached_ = walk.n_iter, n_walked, unreached
+    model.transduction_ = labels.decode(answers)
+    model.label_distributions_ = _shares(vote, walk, answers)
+    links, steps = _links(arrays, labels), usable_steps(model.device)
+    index = _opened(model, steps, X, data["stream"]["n_first"])
+    state = restored_state(model, walk, arrays, data["stream"])
+    recipe = recipe_of(model, index.X, state["lists"], state["edges"], links)
+    model.fitted_ = Fitted(
         steps=steps,
         index=index,
         labels=labels,
@@ -281,9 +275,16 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
         walk=walk,
         vote=vote,
         row_index=restored_row_index(arrays, n),
-        **stream,
+        **state,
     )
-    return classifier
+    return model
+
+
+def _put_features(model: ManifoldKNNClassifier, X: Any, names: Any) -> None:
+    model.n_features_in_ = int(X.shape[1])
+    if names is not None:
+        require(len(names) == X.shape[1], "feature names")
+        model.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
 
 
 def _opened(classifier: ManifoldKNNClassifier, steps: Steps, X: Any, n_first: Any) -> GrowingIndex:
@@ -294,12 +295,7 @@ def _opened(classifier: ManifoldKNNClassifier, steps: Steps, X: Any, n_first: An
         classifier.neighbors, first, metric=classifier.metric,
         graph_neighbors=min(classifier.graph_neighbors, n_first - 1),
     )  # fmt: skip
-    index = GrowingIndex(
-        steps.open_index(
-            first, classifier.neighbors, metric=classifier.metric, n_jobs=classifier.n_jobs,
-            seed=search_seed(classifier),
-        )
-    )  # fmt: skip
+    index = GrowingIndex(opened(classifier, steps, first, classifier.neighbors))
     return index if n_first == X.shape[0] else index.appended(X[n_first:])
 
 
@@ -321,30 +317,21 @@ def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier
 def _labels(arrays: Arrays, data: dict[str, Any]) -> EncodedLabels:
     classes = array_from_plain(data["classes"])
     require(len(classes) > 0 and len(set(classes.tolist())) == len(classes), "classes")
-    codes = arrays["codes"]
-    labels = EncodedLabels(
-        classes, _whole(arrays, "codes", len(codes), len(classes)), from_plain(data["marker"])
-    )
-    require(len(labels.labeled) > 0, "labels")
-    return labels
+    codes = numbers(arrays, "codes", len(classes), least=-1)
+    require(codes.ndim == 1 and (codes >= 0).any(), "labels")
+    return EncodedLabels(classes, codes.astype(np.intp, copy=False), from_plain(data["marker"]))
 
 
-def _walk(arrays: Arrays, data: dict[str, Any], n: int, labels: EncodedLabels) -> Walked:
+def _walk(arrays: Arrays, data: dict[str, Any], labels: EncodedLabels) -> Walked:
     by_class, n_iter = data["by_class"], data["n_iter"]
     require(type(by_class) is bool and type(n_iter) is int and n_iter >= 0, "walk")
-    columns = len(labels.classes) if by_class else len(labels.labeled)
-    logs = _logarithms(arrays, "logs", (n, columns), np.float32 if by_class else np.float64)
-    log_scale = _logarithms(arrays, "log_scale", (n,), np.float64)
-    require(bool((logs <= 0).all()), "logs")
-    sums = floats(arrays, "log_sums", (len(labels.labeled),)) if by_class else None
+    n, n_labeled = len(labels.codes), len(labels.labeled)
+    shape = (n, len(labels.classes) if by_class else n_labeled)
+    logs = logarithms(arrays, "logs", shape, np.float32 if by_class else np.float64)
+    require((logs <= 0).all(), "logs")
+    log_scale = logarithms(arrays, "log_scale", (n,), np.float64)
+    sums = floats(arrays, "log_sums", (n_labeled,)) if by_class else None
     return Walked(Similarities(logs, log_scale), sums, n_iter, bool(data["converged"]))
-
-
-def _logarithms(arrays: Arrays, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    array = arrays[name]
-    require(array.shape == shape and array.dtype == dtype, name)
-    require(not (np.isnan(array) | np.isposinf(array)).any(), name)
-    return array
 
 
 def _positive(data: dict[str, Any], name: str) -> float:
@@ -355,29 +342,22 @@ def _positive(data: dict[str, Any], name: str) -> float:
 
 def _links(arrays: Arrays, labels: EncodedLabels) -> HandLinks:
     n = len(labels.codes)
-    pairs = [row_pairs(name, arrays[name], n) for name in ("links_must", "links_cannot")]
-    links = HandLinks(*pairs)
+    links = HandLinks(
+        *(row_pairs(name, arrays[name], n) for name in ("links_must", "links_cannot"))
+    )
     check_links(links, labels.codes)
     return links
 
 
-def _restored_vote(
-    classifier: ManifoldKNNClassifier, arrays: Arrays, data: dict[str, Any], labels: EncodedLabels
+def _vote(
+    model: ManifoldKNNClassifier, arrays: Arrays, data: dict[str, Any], labels: EncodedLabels
 ) -> Vote:
-    """Return how similarities become shares, and put back what hidden labels told."""
-    n_classes = len(classifier.classes_)
-    prior = floats(arrays, "prior", (n_classes,))
-    require(bool((prior > 0).all()) and abs(float(prior.sum()) - 1.0) < 1e-9, "prior")
-    classifier.class_prior_, classifier.alpha_ = prior, _positive(data, "alpha")
-    require(classifier.alpha_ < 1, "alpha")
-    require(type(data["calibrated"]) is bool, "calibrated")
-    classifier.calibrated_ = data["calibrated"]
-    classifier.hidden_labels_ = _hidden(labels, arrays)
+    """Return how similarities become shares."""
+    prior = floats(arrays, "prior", (len(labels.classes),))
+    require((prior > 0).all() and abs(float(prior.sum()) - 1.0) < 1e-9, "prior")
     if data["by_class"]:
-        classifier.sharpness_ = _positive(data, "sharpness")
-        return ClassVote(prior, classifier.sharpness_)
-    classifier.sharpness_ = None
-    return NeighborVote(prior, labels.codes[labels.labeled], classifier.n_neighbors)
+        return ClassVote(prior, _positive(data, "sharpness"))
+    return NeighborVote(prior, labels.codes[labels.labeled], model.n_neighbors)
 
 
 def _put_hidden(classifier: ManifoldKNNClassifier) -> Arrays:
@@ -396,14 +376,13 @@ def _hidden(labels: EncodedLabels, arrays: Arrays) -> HiddenLabels | None:
     if "hidden_rows" not in arrays:
         return None
     codes, n_classes = labels.codes, len(labels.classes)
-    rows = _whole(arrays, "hidden_rows", len(arrays["hidden_rows"]), len(codes), least=0)
-    given = codes[rows]
-    require(bool((given >= 0).all()), "hidden labels")
+    rows = numbers(arrays, "hidden_rows", len(codes)).astype(np.intp, copy=False)
+    folds = numbers(arrays, "hidden_folds", len(codes) + 1, least=1)
+    require(rows.ndim == 1 and (codes[rows] >= 0).all() and folds.shape == (1,), "hidden labels")
     shares = floats(arrays, "hidden_shares", (len(rows), n_classes))
     weights = floats(arrays, "hidden_weights", (n_classes,))
-    folds = _whole(arrays, "hidden_folds", 1, len(codes) + 1, least=1)
-    require(bool((shares >= 0).all() and (weights >= 0).all()), "hidden labels")
-    return HiddenLabels(rows, given, shares, weights, int(folds[0]))
+    require((shares >= 0).all() and (weights >= 0).all(), "hidden labels")
+    return HiddenLabels(rows, codes[rows], shares, weights, int(folds[0]))
 
 
 def _shares(vote: Vote, walk: Walked, answers: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -415,13 +394,3 @@ def _shares(vote: Vote, walk: Walked, answers: NDArray[np.intp]) -> NDArray[np.f
     shares[lost[named]] = np.eye(n_classes)[answers[lost[named]]]
     shares[lost[~named]] = 1.0 / n_classes
     return shares
-
-
-def _whole(
-    arrays: Arrays, name: str, length: int, below: int, *, least: int = -1
-) -> NDArray[np.intp]:
-    """Return an array of class numbers, all of them possible."""
-    array = arrays[name]
-    require(array.shape == (length,) and array.dtype.kind == "i", name)
-    require(bool((array >= least).all() and (array < below).all()), name)
-    return array.astype(np.intp, copy=False)

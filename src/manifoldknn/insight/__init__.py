@@ -1,1 +1,6 @@
-"""What a fitted model tells: what to label next, label errors, health, dimension."""
+"""What a fitted model tells.
+
+`suggestions` are rows to label next, `label_errors` labels that their neighbours contradict,
+`hidden_labels` what labelled rows would be called. `inspection` looks the graph over, `dimension`
+tells whether data lie on a manifold; `repeats` finds equal rows for them.
+"""

@@ -7,8 +7,7 @@ Both estimators here read that number off the distances to the nearest neighbour
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal, get_args
 
@@ -19,8 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
 from manifoldknn.graph.spanning import connected_parts
-
-__all__ = ["intrinsic_dimension"]
+from manifoldknn.insight.repeats import first_of_equal
 
 Floats = NDArray[np.float64]
 Method = Literal["mle", "two_nn"]
@@ -141,7 +139,7 @@ def intrinsic_dimension(
     True
     """
     _check_arguments(method, n_neighbors, metric)
-    samples = _distinct_rows(_checked(X, metric))
+    samples = first_of_equal(_checked(X, metric))
     wanted = 2 if method == "two_nn" else int(n_neighbors)
     distances = _neighbor_distances(samples, wanted, metric, n_jobs)
     return _two_nn(distances) if method == "two_nn" else _mle(distances)
@@ -188,27 +186,6 @@ def _neighbor_distances(
             return np.asarray(distances, dtype=np.float64)
         group = connected_parts(rows, neighbors[rows, places], n)
         samples = samples[np.unique(group, return_index=True)[1]]
-
-
-def _distinct_rows(samples: Any) -> Any:
-    """Keep the first of each set of equal rows."""
-    # Digests rather than np.unique: linear in the size of X, and works for sparse rows too.
-    first: dict[bytes, int] = {}
-    for i, row in enumerate(_rows_as_bytes(samples)):
-        first.setdefault(hashlib.blake2b(row, digest_size=16).digest(), i)
-    return samples if len(first) == samples.shape[0] else samples[list(first.values())]
-
-
-def _rows_as_bytes(samples: Any) -> Iterator[bytes]:
-    """Yield each row as bytes that are equal for equal rows."""
-    if isinstance(samples, np.ndarray):
-        for row in samples:
-            yield (row + 0.0).tobytes()  # adding 0 turns -0 into 0
-        return
-    samples.sum_duplicates()
-    samples.eliminate_zeros()
-    for start, stop in zip(samples.indptr[:-1], samples.indptr[1:]):
-        yield samples.indices[start:stop].tobytes() + samples.data[start:stop].tobytes()
 
 
 def _checked(X: Any, metric: str | Callable[..., float]) -> Any:

@@ -12,20 +12,18 @@ from scipy.sparse import csgraph
 
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.insight.dimension import intrinsic_dimension
+from manifoldknn.insight.repeats import row_keys
 from manifoldknn.model.cautions import label_advice
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
 
-__all__ = ["GraphHealth", "hops_from_labels", "inspect", "row_keys"]
-
 _WEAK = float(np.log(1e-6))  # edges below hardly let a walker pass
 _FAR = 8  # hops
 _LISTED = 10
 _DIMENSION_ROWS = 3000
 _HUB = 10.0  # times as many neighbours' lists as usual
-_PRUNED, _AUTO, _COSINE = "'pruned'", "'auto'", "'cosine'"
 _WIDE = 3.0  # times the automatic sigma: the seventh neighbour weighs 0.9 of the first
 _STEEP = 1e-4  # a typical weight of a row's best edge that tells of a small sigma
 
@@ -241,35 +239,14 @@ def _duplicates(
     X: Any, codes: NDArray[np.intp], ids: NDArray[Any]
 ) -> tuple[int, list[tuple[Any, Any]]]:
     """Count rows that repeat an earlier one, and pair equal rows of different labels."""
-    seen: dict[bytes, int] = {}
+    keys = list(row_keys(X))
     with_label: dict[bytes, int] = {}
     pairs: list[tuple[Any, Any]] = []
-    repeated = 0
-    for i, key in enumerate(row_keys(X)):
-        repeated += key in seen
-        seen.setdefault(key, i)
-        if codes[i] >= 0:
-            j = with_label.setdefault(key, i)
-            if codes[j] != codes[i]:
-                pairs.append((_plain(ids[j]), _plain(ids[i])))
-    return repeated, pairs
-
-
-def row_keys(X: Any) -> list[bytes]:
-    """Return a key for each row, equal where rows are equal; long rows are hashed."""
-    if sparse.issparse(X):
-        X = X.copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        bounds = zip(X.indptr[:-1], X.indptr[1:])
-        return [X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in bounds]
-    rows = np.ascontiguousarray(X) + X.dtype.type(0)  # adding 0 turns -0 into 0
-    return [_digest(row) for row in rows]
-
-
-def _digest(row: NDArray[Any]) -> bytes:
-    content = row.tobytes()
-    return content if len(content) <= 64 else hash(content).to_bytes(8, "little", signed=True)
+    for i in np.flatnonzero(codes >= 0).tolist():
+        j = with_label.setdefault(keys[i], i)
+        if codes[j] != codes[i]:
+            pairs.append((_plain(ids[j]), _plain(ids[i])))
+    return len(keys) - len(set(keys)), pairs
 
 
 def _intrinsic(X: Any) -> float:
@@ -285,6 +262,12 @@ def _intrinsic(X: Any) -> float:
 
 def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]:
     """Turn findings into things to do."""
+    # What to change to, where it is not so already.
+    pruned = "" if classifier.graph == "pruned" else "graph='pruned'"
+    cosine = "" if classifier.metric == "cosine" else "metric='cosine' or "
+    auto = "" if isinstance(classifier.sigma, str) else ", or sigma='auto'"
+    unreached = int(classifier.unreached_.sum())
+    far = sum(count for hops, count in health.hops.items() if hops > _FAR)
     out: list[str] = []
     if health.contradictions:
         a, b = health.contradictions[0]
@@ -292,19 +275,17 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
             f"{len(health.contradictions)} pairs of equal rows have different labels (first: {a} "
             f"and {b}): correct one of each."
         )
-    unreached = int(classifier.unreached_.sum())
     if unreached:
         out.append(
             f"{unreached} rows are connected to no label: label one of each island, or raise "
-            f"graph_neighbors{_unless(classifier.graph == 'pruned', ', or use graph=' + _PRUNED)}."
+            f"graph_neighbors{pruned and ', or use ' + pruned}."
         )
-    if health.n_unlabeled_islands and not unreached:
+    elif health.n_unlabeled_islands:
         out.append(
             f"{health.n_unlabeled_islands} islands hang on weak edges and have no label of their "
             "own: label a row of the large ones."
         )
     out.extend(label_advice(classifier))
-    far = sum(count for hops, count in health.hops.items() if hops > _FAR)
     if far > 0.05 * health.n_rows:
         out.append(
             f"{far} rows are more than {_FAR} edges from the nearest label: label some of them "
@@ -313,22 +294,17 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
     if health.sigma > _WIDE * automatic_sigma(classifier.fitted_.lists):
         out.append(
             f"sigma ({health.sigma:.3g}) is large: near and far neighbours weigh almost the same. "
-            f"Try sigma={health.sigma / 2:.3g}"
-            f"{_unless(isinstance(classifier.sigma, str), ', or sigma=' + _AUTO)}."
+            f"Try sigma={health.sigma / 2:.3g}{auto}."
         )
     elif health.typical_weight < _STEEP:
         out.append(
             f"sigma ({health.sigma:.3g}) is small against the distance to the nearest neighbour: "
-            f"try sigma={2 * health.sigma:.3g}"
-            f"{_unless(isinstance(classifier.sigma, str), ', or sigma=' + _AUTO)}, scale the "
-            "features, or leave out noisy ones."
+            f"try sigma={2 * health.sigma:.3g}{auto}, scale the features, or leave out noisy ones."
         )
     if health.hubs:
         out.append(
             f"{len(health.hubs)} or more rows are hubs, near to very many others (first: "
-            f"{health.hubs[0]['id']}): try "
-            f"{_unless(classifier.graph == 'pruned', 'graph=' + _PRUNED + ', ')}"
-            f"{_unless(classifier.metric == 'cosine', 'metric=' + _COSINE + ' or ')}fewer features."
+            f"{health.hubs[0]['id']}): try {pruned and pruned + ', '}{cosine}fewer features."
         )
     if health.n_duplicates > 0.2 * health.n_rows:
         out.append(
@@ -336,11 +312,6 @@ def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]
             "them or raise graph_neighbors."
         )
     return out
-
-
-def _unless(is_so: bool, words: str) -> str:
-    """Return words of advice, nothing if the advice is followed already."""
-    return "" if is_so else words
 
 
 def _plain(value: Any) -> Any:

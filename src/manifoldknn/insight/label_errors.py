@@ -29,8 +29,6 @@ from manifoldknn.walk.normalized import NormalizedGraph
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
 
-__all__ = ["LabelErrors", "find_label_errors", "unlinked_shares"]
-
 _GROUPS = 20  # of labels that are judged together, by all others
 _BLOCK = 16  # labels that are walked from together
 

@@ -22,13 +22,12 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from manifoldknn.insight.inspection import hops_from_labels, row_keys
+from manifoldknn.insight.inspection import hops_from_labels
+from manifoldknn.insight.repeats import row_keys
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
-
-__all__ = ["Suggestions", "suggest", "uncertainty"]
 
 _EVERY_ROW = 0.01  # weight of a row about which nothing is uncertain
 _MOST_ROWS = 20_000  # that k-means is run on
@@ -128,9 +127,11 @@ def suggest(
     doubt = uncertainty(classifier)
     weight = doubt + _EVERY_ROW
     rng = np.random.default_rng(random_state)
-    candidates = _candidates(classifier, weight, rng)
-    rows, speaks_for = _spread(classifier, candidates, weight, int(n), rng)
-    rows, speaks_for = _filled_up(classifier, rows, speaks_for, weight, int(n))
+    unlabeled = np.flatnonzero(classifier.fitted_.labels.codes < 0)
+    rows = speaks_for = np.empty(0, dtype=np.intp)
+    if len(unlabeled):
+        rows, speaks_for = _spread(classifier, unlabeled, weight, int(n), rng)
+        rows, speaks_for = _filled_up(classifier, unlabeled, rows, speaks_for, weight, int(n))
     hops = _hops(classifier, rows)
     reasons = [_reason(classifier, *of_row) for of_row in zip(rows, speaks_for, hops)]
     return Suggestions(ids[rows], rows, doubt[rows], speaks_for, reasons)
@@ -150,35 +151,23 @@ def uncertainty(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     return doubt
 
 
-def _candidates(
-    classifier: ManifoldKNNClassifier, weight: NDArray[np.float64], rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Return unlabelled rows, a sample of them if there are very many."""
-    unlabeled = np.flatnonzero(classifier.fitted_.labels.codes < 0)
-    if len(unlabeled) <= _MOST_ROWS:
-        return unlabeled
-    chance = weight[unlabeled] / weight[unlabeled].sum()
-    return np.sort(rng.choice(unlabeled, _MOST_ROWS, replace=False, p=chance))
-
-
 def _spread(
     classifier: ManifoldKNNClassifier,
-    candidates: NDArray[np.intp],
+    unlabeled: NDArray[np.intp],
     weight: NDArray[np.float64],
     n: int,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return one row of each group, heaviest group first, and the sizes of the groups."""
-    empty = np.empty(0, dtype=np.intp)
-    if not len(candidates):
-        return empty, empty
+    candidates, weights = unlabeled, weight[unlabeled]
+    if len(unlabeled) > _MOST_ROWS:
+        chance = weights / weights.sum()
+        candidates = np.sort(rng.choice(unlabeled, _MOST_ROWS, replace=False, p=chance))
+        weights = np.ones(_MOST_ROWS)  # drawn with the weights, a sample carries them already
     n = min(n, len(candidates))
     points = classifier.fitted_.index.X[candidates]
     if classifier.metric == "cosine":
         points = normalize(points)
-    # Drawn with the weights, a sample carries them already.
-    drawn = len(candidates) == _MOST_ROWS < int((classifier.fitted_.labels.codes < 0).sum())
-    weights = np.ones(len(candidates)) if drawn else weight[candidates]
     search = KMeans(n, n_init=_STARTS, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than groups
@@ -186,71 +175,69 @@ def _spread(
     group = search.labels_
     distance = _distances(points, search.cluster_centers_[group])
     order = np.argsort(distance / np.sqrt(weight[candidates]), kind="stable")
-    total = np.bincount(group, weights, minlength=n)
-    sizes = np.bincount(group, minlength=n)
-    if drawn:
-        scale = int((classifier.fitted_.labels.codes < 0).sum()) / len(candidates)
-        sizes = np.round(sizes * scale).astype(np.intp)
-    chosen = _one_of_each(classifier, candidates, group, order, np.argsort(-total, kind="stable"))
-    return candidates[chosen], sizes[group[chosen]]
-
-
-def _one_of_each(
-    classifier: ManifoldKNNClassifier,
-    candidates: NDArray[np.intp],
-    group: NDArray[np.intp],
-    order: NDArray[np.intp],
-    groups: NDArray[np.intp],
-) -> NDArray[np.intp]:
-    """Return the first candidate in each group that is not beside one already chosen."""
+    sizes = np.bincount(group, minlength=n) * (len(unlabeled) / len(candidates))
     chosen: list[int] = []
-    closed = np.zeros(classifier.fitted_.graph.n_samples, dtype=bool)
-    for number in groups:
+    closed = _Closed(classifier)
+    for number in np.argsort(-np.bincount(group, weights, minlength=n), kind="stable"):
         members = order[group[order] == number]
-        free = members[~closed[candidates[members]]]
-        if not free.size:
-            continue
-        chosen.append(int(free[0]))
-        closed[_beside(classifier, candidates[free[0]])] = True
-    return np.array(chosen, dtype=np.intp)
+        free = members[~closed.rows[candidates[members]]]
+        if free.size:
+            chosen.append(int(free[0]))
+            closed.add(candidates[free[0]])
+    return candidates[chosen], np.round(sizes).astype(np.intp)[group[chosen]]
+
+
+class _Closed:
+    """Rows that were chosen, and those beside them: linked with them, or equal."""
+
+    def __init__(self, classifier: ManifoldKNNClassifier) -> None:
+        self._X, self._graph = classifier.fitted_.index.X, classifier.fitted_.graph
+        self.rows = np.zeros(self._graph.n_samples, dtype=bool)
+
+    def add(self, row: int) -> None:
+        self.rows[row] = True
+        if not sparse.issparse(self._X):
+            # The first column tells most rows apart, so that few are compared whole.
+            near = np.flatnonzero(self._X[:, 0] == self._X[row, 0])
+            self.rows[near[(self._X[near] == self._X[row]).all(axis=1)]] = True
+        if self._graph.is_sparse:
+            W = self._graph.log_weights
+            self.rows[W.indices[W.indptr[row] : W.indptr[row + 1]]] = True
 
 
 def _filled_up(
     classifier: ManifoldKNNClassifier,
+    unlabeled: NDArray[np.intp],
     rows: NDArray[np.intp],
     speaks_for: NDArray[np.intp],
     weight: NDArray[np.float64],
     n: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Add rows until there are `n`: heaviest first, beside no chosen one while there are such."""
-    unlabeled = np.flatnonzero(classifier.fitted_.labels.codes < 0)
-    sparse_rows = sparse.issparse(classifier.fitted_.index.X)
-    if not len(unlabeled) or (len(rows) >= n and not sparse_rows):
+    X = classifier.fitted_.index.X
+    if len(rows) >= n and not sparse.issparse(X):
         return rows, speaks_for
-    keys = row_keys(classifier.fitted_.index.X)
+    keys = list(row_keys(X))
     first_of = {keys[row]: place for place, row in reversed(list(enumerate(rows)))}
     kept = np.array(sorted(first_of.values()), dtype=np.intp)  # sparse rows may be copies
     rows, speaks_for = rows[kept], speaks_for[kept]
-    closed = np.zeros(classifier.fitted_.graph.n_samples, dtype=bool)
-    for row in rows:
-        closed[_beside(classifier, row)] = True
+    closed, taken = _Closed(classifier), set(first_of)
     more: list[int] = []
-    taken = set(first_of)
-    heaviest = unlabeled[np.argsort(-weight[unlabeled], kind="stable")]
+    for row in rows:
+        closed.add(row)
+    heaviest = unlabeled[np.argsort(-weight[unlabeled], kind="stable")].tolist()
     for may_be_beside in (False, True):
         for row in heaviest:
             if len(rows) + len(more) >= n:
                 break
-            if keys[row] in taken or (closed[row] and not may_be_beside):
+            if keys[row] in taken or (closed.rows[row] and not may_be_beside):
                 continue
             taken.add(keys[row])
-            more.append(int(row))
+            more.append(row)
             if not may_be_beside:
-                closed[_beside(classifier, row)] = True
-    return (
-        np.concatenate([rows, more]).astype(np.intp),
-        np.concatenate([speaks_for, np.ones(len(more))]).astype(np.intp),
-    )
+                closed.add(row)
+    alone = np.ones(len(more), dtype=np.intp)
+    return np.append(rows, more).astype(np.intp), np.append(speaks_for, alone)
 
 
 def _hops(classifier: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -259,22 +246,6 @@ def _hops(classifier: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> NDArray[
     if classifier.fitted_.graph.is_sparse:
         return hops_from_labels(W, labeled)[rows]
     return np.where(np.isfinite(W[np.ix_(rows, labeled)]).any(axis=1), 1, -1)
-
-
-def _beside(classifier: ManifoldKNNClassifier, row: int) -> NDArray[np.intp]:
-    """Return a row and those it is linked with, or that equal it."""
-    X = classifier.fitted_.index.X
-    equal = np.zeros(0, dtype=np.intp)
-    if not sparse.issparse(X):
-        # The first column tells most rows apart, so that few are compared whole.
-        near = np.flatnonzero(X[:, 0] == X[row, 0])
-        equal = near[(X[near] == X[row]).all(axis=1)]
-    graph = classifier.fitted_.graph
-    linked = np.zeros(0, dtype=np.intp)
-    if graph.is_sparse:
-        W = graph.log_weights
-        linked = W.indices[W.indptr[row] : W.indptr[row + 1]].astype(np.intp)
-    return np.concatenate([[row], equal, linked]).astype(np.intp)
 
 
 def _distances(points: Any, centers: NDArray[Any]) -> NDArray[np.float64]:

@@ -2,151 +2,120 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.base.samples import check_new_samples
 from manifoldknn.base.tensors import as_numpy, chosen_rows
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
-from manifoldknn.extend.reconstruct import Reconstruction, extended, reconstruction
-from manifoldknn.model.state import FittedState
+from manifoldknn.extend.reconstruct import Reconstruction, reconstruction
 from manifoldknn.search.neighbors import ExactIndex
-from manifoldknn.vote.similarities import Similarities
+from manifoldknn.vote.similarities import Similarities, combined
 from manifoldknn.vote.votes import winners
 
+if TYPE_CHECKING:
+    from manifoldknn.classifier import ManifoldKNNClassifier
 
-class AnsweringMixin(FittedState):
-    """Votes, abstentions and answers for new rows."""
-
-    @abstractmethod
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Classify new rows."""
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of new rows that get their label.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            New rows.
-        y : array-like of shape (n_queries,)
-            Their labels.
-        sample_weight : array-like of shape (n_queries,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Accuracy.
-        """
-        weights = as_numpy(sample_weight)
-        return float(accuracy_score(as_numpy(y), self.predict(X), sample_weight=weights))
-
-    def _new_rows(self, X: Any) -> Any:
-        """Return a user's rows in the form of the fitted ones."""
-        check_is_fitted(self)
-        return check_new_samples(self, as_numpy(X), self.fitted_.index.template)
-
-    def _rows_to_predict(self, X: Any) -> Any:
-        """Return the same where the votes are taken."""
-        check_is_fitted(self)
-        return self.fitted_.steps.new_rows(self, X, self.fitted_.index.template)
-
-    def _made(self, X: Any) -> Reconstruction:
-        """Reconstruct new rows."""
-        width = min(self.graph_neighbors, self.fitted_.index.n_samples)
-        return reconstruction(X, self.fitted_.index, n_neighbors=width, n_jobs=self.n_jobs)
-
-    def _predicted(
-        self, X: Any, *, with_shares: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Return shares (or none) and class numbers of new rows, chunk by chunk.
-
-        What a chunk leaves behind is a class number per row, and shares if wanted.
-        """
-        n, n_classes = X.shape[0], len(self.classes_)
-        codes, unreached = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.bool_)
-        shares = np.empty((n if with_shares else 0, n_classes))
-        for part, votes, nobody in self.fitted_.steps.votes(self, X):
-            codes[part], unreached[part] = winners(votes), nobody
-            if with_shares:
-                shares[part] = votes
-        if unreached.any():
-            self._resolve_unreached(X, unreached, shares, codes)
-        return shares, codes
-
-    def _answer(
-        self, found: Similarities, X: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
-        """Return shares, class numbers and the unreached rows."""
-        shares = self.fitted_.vote.shares(found.logs)
-        codes = winners(shares)
-        unreached = found.unreached
-        if found is self.fitted_.walk.similarities and not self.fitted_.walk.converged:
-            # The unfinished walk, warned about already, also leaves connected rows without weights.
-            starved = unreached & self.fitted_.graph.reached(self.labeled_indices_)
-            self._ask_nearest(X, starved, shares, codes)
-            unreached &= ~starved
-        if unreached.any():
-            self._resolve_unreached(X, unreached, shares, codes)
-        return shares, codes, unreached
-
-    def _ask_nearest(
-        self,
-        X: Any,
-        rows: NDArray[np.bool_],
-        shares: NDArray[np.float64],
-        codes: NDArray[np.intp],
-    ) -> None:
-        """Answer some rows by their nearest labelled sample."""
-        if rows.any():
-            labeled = self.labeled_indices_
-            search = ExactIndex(
-                self.fitted_.index.rows(labeled), metric=self.metric, n_jobs=self.n_jobs
-            )
-            nearest = search.query(chosen_rows(X, rows), 1).indices[:, 0]
-            codes[rows] = self.fitted_.labels.codes[labeled[nearest]]
-            if len(shares):
-                shares[rows] = np.eye(len(self.classes_))[codes[rows]]
-
-    def _resolve_unreached(
-        self,
-        X: Any,
-        unreached: NDArray[np.bool_],
-        shares: NDArray[np.float64],
-        codes: NDArray[np.intp],
-    ) -> None:
-        message = (
-            f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
-            f"(the first is row {np.argmax(unreached)})"
-        )
-        advice = "label a row near them, or raise graph_neighbors"
-        if self.graph != "pruned":
-            advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
-        if self.on_unreached == "raise":
-            raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
-        if self.on_unreached == "abstain":
-            if len(shares):
-                shares[unreached] = 1.0 / len(self.classes_)
-            codes[unreached] = -1
-            done = "they stay unlabelled"
-        else:
-            self._ask_nearest(X, unreached, shares, codes)
-            done = "they got the class of the nearest labelled sample"
-        warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
+Shares = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 
-def answers_to(
-    classifier: AnsweringMixin, X: Any
-) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
+def new_rows(model: ManifoldKNNClassifier, X: Any) -> Any:
+    """Return a user's rows in the form of the fitted ones."""
+    check_is_fitted(model)
+    return check_new_samples(model, as_numpy(X), model.fitted_.index.template)
+
+
+def reconstructed(model: ManifoldKNNClassifier, X: Any) -> Reconstruction:
+    """Write checked rows as combinations of rows of the model."""
+    index = model.fitted_.index
+    n_neighbors = min(model.graph_neighbors, index.n_samples)
+    return reconstruction(X, index, n_neighbors=n_neighbors, n_jobs=model.n_jobs)
+
+
+def predicted(model: ManifoldKNNClassifier, X: Any, *, with_shares: bool) -> tuple[Shares, Codes]:
+    """Return shares (or none) and class numbers of new rows, chunk by chunk.
+
+    What a chunk leaves behind is a class number per row, and shares if wanted.
+    """
+    check_is_fitted(model)
+    X = model.fitted_.steps.new_rows(model, X, model.fitted_.index.template)
+    n = X.shape[0]
+    codes, unreached = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.bool_)
+    shares = np.empty((n if with_shares else 0, len(model.classes_)))
+    for part, votes, nobody in model.fitted_.steps.votes(model, X):
+        codes[part], unreached[part] = winners(votes), nobody
+        if with_shares:
+            shares[part] = votes
+    if unreached.any():
+        _resolve_unreached(model, X, unreached, shares, codes)
+    return shares, codes
+
+
+def answers_to(model: ManifoldKNNClassifier, X: Any) -> tuple[Shares, Codes, Mask]:
     """Return shares, class numbers and which rows nobody reaches, for new rows."""
-    rows, fitted = classifier._new_rows(X), classifier.fitted_
-    width = min(classifier.graph_neighbors, fitted.index.n_samples)
-    known = fitted.walk.similarities
-    found = extended(rows, fitted.index, known, n_neighbors=width, n_jobs=classifier.n_jobs)
-    return classifier._answer(found, rows)
+    X = new_rows(model, X)
+    made = reconstructed(model, X)
+    known = model.fitted_.walk.similarities
+    return answered(model, combined(made.z, made.indices, known, n_jobs=model.n_jobs), X)
+
+
+def answered(
+    model: ManifoldKNNClassifier, found: Similarities, X: Any
+) -> tuple[Shares, Codes, Mask]:
+    """Return shares, class numbers and the unreached among rows whose similarities are known."""
+    fitted = model.fitted_
+    shares = fitted.vote.shares(found.logs)
+    codes = winners(shares)
+    unreached = found.unreached
+    if found is fitted.walk.similarities and not fitted.walk.converged:
+        # The unfinished walk, warned about already, also leaves connected rows without weights.
+        starved = unreached & fitted.graph.reached(fitted.labels.labeled)
+        _ask_nearest(model, X, starved, shares, codes)
+        unreached &= ~starved
+    if unreached.any():
+        _resolve_unreached(model, X, unreached, shares, codes)
+    return shares, codes, unreached
+
+
+def _ask_nearest(
+    model: ManifoldKNNClassifier, X: Any, rows: Mask, shares: Shares, codes: Codes
+) -> None:
+    """Answer some rows by their nearest labelled sample."""
+    if not rows.any():
+        return
+    labels, index = model.fitted_.labels, model.fitted_.index
+    labeled = labels.labeled
+    search = ExactIndex(index.rows(labeled), metric=model.metric, n_jobs=model.n_jobs)
+    nearest = search.query(chosen_rows(X, rows), 1).indices[:, 0]
+    codes[rows] = labels.codes[labeled[nearest]]
+    if len(shares):
+        shares[rows] = np.eye(shares.shape[1])[codes[rows]]
+
+
+def _resolve_unreached(
+    model: ManifoldKNNClassifier, X: Any, unreached: Mask, shares: Shares, codes: Codes
+) -> None:
+    """Answer rows that nobody reaches as `on_unreached` says, and say so."""
+    message = (
+        f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
+        f"(the first is row {np.argmax(unreached)})"
+    )
+    advice = "label a row near them, or raise graph_neighbors"
+    if model.graph != "pruned":
+        advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
+    if model.on_unreached == "raise":
+        raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
+    if model.on_unreached == "abstain":
+        if len(shares):
+            shares[unreached] = 1.0 / shares.shape[1]
+        codes[unreached] = -1
+        done = "they stay unlabelled"
+    else:
+        _ask_nearest(model, X, unreached, shares, codes)
+        done = "they got the class of the nearest labelled sample"
+    warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)

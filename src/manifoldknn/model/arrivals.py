@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy import sparse
 
 from manifoldknn.extend.reconstruct import Reconstruction
 from manifoldknn.search.growing import GrowingArray
-from manifoldknn.vote.similarities import Similarities, combined
+from manifoldknn.vote.similarities import Similarities
 
 UNKNOWN = -1
 
@@ -33,19 +33,12 @@ class Arrivals:
     off_manifold: GrowingArray  # whether that was too much: 1, 0, or `UNKNOWN` if nobody asked yet
 
     @classmethod
-    def none(cls, known: Similarities, shares: NDArray[np.float64], width: int) -> Arrivals:
-        """Return the state right after a walk; `width` rows at most will make up an arrival."""
-        table: list[NDArray[Any]] = [known.logs, known.log_scale, shares]
-        nobody: list[NDArray[Any]] = [
-            np.empty(0, dtype=np.intp),
-            np.empty((0, width), dtype=np.intp),
-            np.empty((0, width)),
-            np.empty(0),
-            np.empty(0),
-            np.empty(0),
-            np.empty(0, dtype=np.int8),
-        ]
-        return cls(len(shares), *map(GrowingArray, table + nobody))
+    def none(cls, known: Similarities, shares: NDArray[np.float64], k: int) -> Arrivals:
+        """Return the state right after a walk; `k` rows at most will make up an arrival."""
+        numbers, floats = np.empty((0, k), dtype=np.intp), np.empty((0, k))
+        columns = [known.logs, known.log_scale, shares, numbers[:, 0], numbers, floats]
+        columns += [floats[:, 0]] * 3 + [np.empty(0, dtype=np.int8)]
+        return cls(len(shares), *map(GrowingArray, columns))
 
     def joined_by(
         self,
@@ -55,25 +48,21 @@ class Arrivals:
         off_manifold: NDArray[np.int8],
     ) -> Arrivals:
         """Return the state with more rows, combined of earlier ones; this state stays as it is."""
-        seen = np.full(len(shares), len(self.shares.values), dtype=np.intp)
         missing = self.z.values.shape[1] - made.z.shape[1]  # while there are very few rows
         pad = ((0, 0), (0, missing))
-        indices, z = made.indices, made.z
-        if missing:
-            indices, z = np.pad(indices, pad), np.pad(z, pad)
-        return Arrivals(
-            self.n_walked,
-            self.logs.appended(known.logs),
-            self.log_scale.appended(known.log_scale),
-            self.shares.appended(shares),
-            self.seen.appended(seen),
-            self.indices.appended(indices),
-            self.z.appended(z),
-            self.residuals.appended(made.residuals),
-            self.spacings.appended(made.spacings),
-            self.gaps.appended(made.gaps),
-            self.off_manifold.appended(off_manifold),
-        )
+        new = {
+            "logs": known.logs,
+            "log_scale": known.log_scale,
+            "shares": shares,
+            "seen": np.full(len(shares), len(self.shares.values), dtype=np.intp),
+            "indices": np.pad(made.indices, pad) if missing else made.indices,
+            "z": np.pad(made.z, pad) if missing else made.z,
+            "residuals": made.residuals,
+            "spacings": made.spacings,
+            "gaps": made.gaps,
+            "off_manifold": off_manifold,
+        }
+        return replace(self, **{name: getattr(self, name).appended(new[name]) for name in new})
 
     @property
     def similarities(self) -> Similarities:
@@ -88,15 +77,6 @@ class Arrivals:
         starts = np.unique(self.seen.values)
         ends = [*starts[1:], self.n_walked + len(self)]
         return [slice(a - self.n_walked, b - self.n_walked) for a, b in zip(starts, ends)]
-
-    def replayed(self, walked: Similarities) -> Similarities:
-        """Let the arrivals come again, chunk by chunk, on other numbers of the rows walked."""
-        logs, log_scale = GrowingArray(walked.logs), GrowingArray(walked.log_scale)
-        for part in self.chunks():
-            known = Similarities(logs.values, log_scale.values)
-            new = combined(self.z.values[part], self.indices.values[part], known)
-            logs, log_scale = logs.appended(new.logs), log_scale.appended(new.log_scale)
-        return Similarities(logs.values, log_scale.values)
 
     def on_walked(
         self, z: NDArray[np.float64], indices: NDArray[np.intp]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils import check_random_state
-
-from manifoldknn.base.tensors import named
 from manifoldknn.graph.constrained import GraphRecipe
 
 if TYPE_CHECKING:
@@ -30,67 +29,22 @@ class Fitted:
 
     Everything in it is an array or made of arrays, and is replaced, never changed:
     whoever fails can put back what there was.
-
-    Attributes
-    ----------
-    steps : Steps
-        The steps of the method on the machine of the fit.
-    index : GrowingIndex
-        Search over all rows.
-    labels : EncodedLabels
-        Of all rows.
-    lists : Neighbors
-        Neighbours of the rows that the graph has.
-    edges : tuple
-        Pairs of them that the third rule links, and their lengths.
-    lists_as_new : bool
-        Whether a new search would find the same.
-    settings : tuple
-        The parameters that lists and edges follow from.
-    links : HandLinks
-        By hand.
-    graph : ConstrainedGraph
-        W.
-    walk : Walked
-        Similarities of all rows.
-    vote : ClassVote or NeighborVote
-        From similarities to shares.
-    own : OwnResiduals
-        Of the rows that the graph has.
-    arrivals : Arrivals, optional
-        Rows taken in since the walk.
-    row_index : object, optional
-        The index of the fitted frame.
     """
 
-    steps: Steps
-    index: GrowingIndex
-    labels: EncodedLabels
-    lists: Neighbors
-    edges: Edges
-    lists_as_new: bool
-    settings: tuple[Any, ...]
-    links: HandLinks
-    graph: ConstrainedGraph
-    walk: Walked
-    vote: Vote
-    own: OwnResiduals
-    arrivals: Arrivals | None = None
-    row_index: Any = None
-
-
-def list_settings(classifier: Any) -> tuple[Any, ...]:
-    """Return the parameters that neighbour lists and linked pairs follow from, the device last."""
-    search = classifier.neighbors if isinstance(classifier.neighbors, str) else "brought"
-    chosen = classifier.graph, classifier.graph_neighbors, classifier.metric
-    return *chosen, search, named(classifier.device)
-
-
-def search_seed(classifier: Any) -> int:
-    """Return the seed of the neighbour search."""
-    if classifier.random_state is None:
-        return 0
-    return int(check_random_state(classifier.random_state).randint(2**31 - 1))
+    steps: Steps  # of the method, on the machine of the fit
+    index: GrowingIndex  # search over all rows
+    labels: EncodedLabels  # of all rows
+    lists: Neighbors  # neighbours of the rows that the graph has
+    edges: Edges  # pairs of them that the third rule links, and their lengths
+    lists_as_new: bool  # whether a new search would find the same
+    settings: tuple[Any, ...]  # the parameters that lists and edges follow from
+    links: HandLinks  # by hand
+    graph: ConstrainedGraph  # W
+    walk: Walked  # similarities of all rows
+    vote: Vote  # from similarities to shares
+    own: OwnResiduals  # of the rows that the graph has
+    arrivals: Arrivals | None = None  # rows taken in since the walk
+    row_index: Any = None  # the index of the fitted frame
 
 
 def graph_recipe(classifier: Any) -> GraphRecipe:
@@ -103,10 +57,9 @@ def recipe_of(
     classifier: Any, X: Any, lists: Neighbors, edges: Edges, links: HandLinks
 ) -> GraphRecipe:
     """Return the same where a classifier is not whole yet."""
-    width = min(classifier.graph_neighbors, lists.indices.shape[1])
     return GraphRecipe(
         X[: classifier.n_walked_],
-        lists.indices[:, :width],
+        lists.indices[:, : classifier.graph_neighbors],
         edges,
         classifier.sigma_,
         classifier.graph,
@@ -115,3 +68,14 @@ def recipe_of(
         classifier.metric,
         links,
     )
+
+
+@contextmanager
+def all_or_nothing(model: Any) -> Iterator[None]:
+    """Put a model's attributes, which are replaced and never changed, back if the block fails."""
+    before = dict(model.__dict__)
+    try:
+        yield
+    except BaseException:
+        model.__dict__ = before  # nothing is half done
+        raise

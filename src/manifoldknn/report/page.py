@@ -23,7 +23,7 @@ from sklearn.decomposition import PCA
 import manifoldknn
 from manifoldknn import find_label_errors, suggest
 from manifoldknn.base.atomic import replaced_file
-from manifoldknn.base.freed import return_freed_memory
+from manifoldknn.base.heap import return_freed_memory
 from manifoldknn.base.parameters import PARAMETERS
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.insight.inspection import GraphHealth

@@ -59,11 +59,11 @@ class FlatSearch:
 
         `squares` are those that `candidates` returned.
         """
-        scale, width = self._scale, Q.shape[1] + 8
+        scale, terms = self._scale, Q.shape[1] + 8
         scaled = Q / scale
         norm = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
         within = farthest / scale
-        wrong = width * _UNIT * np.square(2 * norm + within) + width * _TINY
+        wrong = terms * _UNIT * np.square(2 * norm + within) + terms * _TINY
         sure: NDArray[np.bool_] = np.square(within) < squares / scale**2 - wrong
         return sure
 

@@ -46,27 +46,27 @@ class GrowingArray:
     (array([1, 2]), array([1, 2, 3]), array([1, 2, 4]))
     """
 
-    def __init__(self, values: NDArray[Any]) -> None:
+    def __init__(
+        self,
+        values: NDArray[Any],
+        buffer: NDArray[Any] | None = None,
+        used: list[int] | None = None,
+    ) -> None:
         self.values = values
-        self._buffer = values
-        self._used = [len(values)]  # rows of the buffer that some holder can see
+        self._buffer = values if buffer is None else buffer
+        self._used = used or [len(values)]  # rows of the buffer that some holder can see
 
     def appended(self, rows: NDArray[Any]) -> GrowingArray:
         """Return the array with more rows; this one stays as it is."""
         n, total = len(self.values), len(self.values) + len(rows)
-        grown = GrowingArray.__new__(GrowingArray)
-        dtype = np.result_type(self.values, rows)
-        if self._used[0] == n and total <= len(self._buffer) and dtype == self._buffer.dtype:
-            grown._buffer, grown._used = self._buffer, self._used
-        else:
+        buffer, used, dtype = self._buffer, self._used, np.result_type(self.values, rows)
+        if used[0] != n or total > len(buffer) or dtype != buffer.dtype:
             room = total + total // _SPARE_SHARE
-            grown._buffer = np.empty((room, *self.values.shape[1:]), dtype=dtype)
-            grown._buffer[:n] = self.values
-            grown._used = [n]
-        grown._buffer[n:total] = rows
-        grown._used[0] = total
-        grown.values = grown._buffer[:total]
-        return grown
+            buffer, used = np.empty((room, *self.values.shape[1:]), dtype=dtype), [n]
+            buffer[:n] = self.values
+        buffer[n:total] = rows
+        used[0] = total
+        return GrowingArray(buffer[:total], buffer, used)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GrowingArray, (self.values,)  # without what is spare
@@ -88,13 +88,16 @@ class GrowingIndex(NeighborIndex):
     array([[3, 2]])
     """
 
-    def __init__(self, first: NeighborIndex) -> None:
+    def __init__(
+        self,
+        first: NeighborIndex,
+        late: Any = None,
+        moved: tuple[NDArray[Any], GrowingArray, GrowingArray] | None = None,
+    ) -> None:
         self.first, self.metric = first, first.metric
-        self._late: GrowingArray | None = None
-        self._late_sparse: Any = None
-        self._moved: tuple[GrowingArray, GrowingArray] | None = None  # and its squared norms
+        self._late = late  # a sparse matrix or a `GrowingArray`
+        self._moved = moved  # a centre, the late samples less it, and their squared norms
         self._euclidean = isinstance(self.metric, str) and self.metric in EUCLIDEAN
-        self._center: NDArray[Any] | None = None
 
     @property
     def template(self) -> Any:
@@ -104,7 +107,7 @@ class GrowingIndex(NeighborIndex):
     @property
     def late(self) -> Any:
         """The samples added later; None if there are none."""
-        return self._late_sparse if self._late is None else self._late.values
+        return self._late.values if isinstance(self._late, GrowingArray) else self._late
 
     @property
     def n_late(self) -> int:
@@ -142,21 +145,20 @@ class GrowingIndex(NeighborIndex):
 
     def appended(self, rows: Any) -> GrowingIndex:
         """Return the search with more samples; this one stays as it is."""
-        grown = GrowingIndex.__new__(GrowingIndex)
-        grown.__dict__ = dict(self.__dict__)
         if sparse.issparse(rows):
             stacked = rows if self.late is None else sparse.vstack([self.late, rows])
-            grown._late_sparse = sparse.csr_array(stacked, copy=self.late is None)
-            return grown
-        if self._euclidean and grown._center is None:
-            grown._center = self.first.X[:_FEW_LATE_ROWS].mean(axis=0, dtype=np.float64)
-        none = np.empty((0, rows.shape[1]), dtype=rows.dtype)
-        grown._late = (self._late or GrowingArray(none)).appended(rows)
-        if grown._center is not None:
-            moved = rows - grown._center
-            before = self._moved or (GrowingArray(moved[:0]), GrowingArray(np.empty(0)))
-            grown._moved = before[0].appended(moved), before[1].appended(squared_norms(moved))
-        return grown
+            return GrowingIndex(self.first, sparse.csr_array(stacked, copy=self.late is None))
+        late = (self._late or GrowingArray(rows[:0])).appended(rows)
+        if not self._euclidean:
+            return GrowingIndex(self.first, late)
+        if self._moved is None:
+            center = self.first.X[:_FEW_LATE_ROWS].mean(axis=0, dtype=np.float64)
+            away, norms = GrowingArray((rows - center)[:0]), GrowingArray(np.empty(0))
+        else:
+            center, away, norms = self._moved
+        new = rows - center
+        moved = center, away.appended(new), norms.appended(squared_norms(new))
+        return GrowingIndex(self.first, late, moved)
 
     @property
     def is_crowded(self) -> bool:
@@ -193,8 +195,8 @@ class GrowingIndex(NeighborIndex):
         # With many duplicates a row may miss itself; then its last candidate goes instead.
         away = np.where(itself, np.inf, found.distances)
         new = sorted_neighbors(found.indices, away, n_neighbors)
-        width = min(old[0].shape[1], new[0].shape[1])  # lists brought along may be short
-        both = [np.concatenate([a[:, :width], b[:, :width]]) for a, b in zip(old, new)]
+        kept = min(old[0].shape[1], new[0].shape[1])  # lists brought along may be short
+        both = [np.concatenate([a[:, :kept], b[:, :kept]]) for a, b in zip(old, new)]
         return Neighbors(both[0].astype(np.intp, copy=False), both[1])
 
     def release(self) -> None:
@@ -226,8 +228,9 @@ class GrowingIndex(NeighborIndex):
     def _nearest_late(self, Q: Any, count: int, start: int) -> Neighbors:
         late = self.late[start:]
         if self._moved is not None:
-            moved, norms = (column.values[start:] for column in self._moved)
-            found = candidates_by_products(Q - self._center, moved, norms, count)
+            center, away, norms = self._moved
+            late_moved, squares = away.values[start:], norms.values[start:]
+            found = candidates_by_products(Q - center, late_moved, squares, count)
             return nearest_euclidean(Q, late, found, count)
         name = "euclidean" if self._euclidean else self.metric
         block = np.asarray(pairwise_distances(Q, late, metric=name), dtype=np.float64)

@@ -90,11 +90,11 @@ class InvertedIndex(NeighborIndex):
         k = min(_CHECKED_NEIGHBORS, n - 1)
         checked = np.sort(self._rng.choice(n, min(_CHECKED_ROWS, n), replace=False))
         truth = faiss.knn(self._rows[checked], self._rows, k + 1)[1]
-        width = self._width(k + 1)
+        count = self._n_candidates(k + 1)
         for basis in self._bases():
             self._basis_used, self._projected = basis, self._project(self._rows, basis)
             sample = self._projected[checked]
-            ceiling = _recall(truth, faiss.knn(sample, self._projected, width)[1])
+            ceiling = _recall(truth, faiss.knn(sample, self._projected, count)[1])
             if ceiling >= RECALL:
                 break
         lists = faiss.IndexIVFFlat(
@@ -111,7 +111,7 @@ class InvertedIndex(NeighborIndex):
         probes = [p for e in range(2, 30) for p in (2**e, 3 * 2 ** (e - 1)) if p < lists.nlist]
         for n_probes in [*probes, lists.nlist]:
             lists.nprobe = n_probes
-            self.recall = _recall(truth, lists.search(sample, width)[1])
+            self.recall = _recall(truth, lists.search(sample, count)[1])
             if self.recall >= RECALL or self.recall >= ceiling - 0.002:
                 break
         self._lists = lists
@@ -140,7 +140,7 @@ class InvertedIndex(NeighborIndex):
     ) -> NDArray[np.float32]:
         return rows if basis is None else rows @ basis
 
-    def _width(self, n_neighbors: int) -> int:
+    def _n_candidates(self, n_neighbors: int) -> int:
         return min(int(_CANDIDATES * n_neighbors), self.n_samples)
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
@@ -178,7 +178,7 @@ class InvertedIndex(NeighborIndex):
         n = len(rows)
         indices = np.empty((n, n_neighbors), dtype=np.intp)
         distances = np.empty((n, n_neighbors))
-        width = self._width(n_neighbors + (itself is not None))
+        count = self._n_candidates(n_neighbors + (itself is not None))
         order = np.arange(n) if itself is None else itself
         step = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // (4 * rows.shape[1])))
         with faiss_threads(self.n_jobs) as faiss:
@@ -186,11 +186,11 @@ class InvertedIndex(NeighborIndex):
             for start in countdown(iter(starts), len(starts), "blocks of rows"):
                 part = order[start : start + step]
                 asked, own = rows[part], np.full(len(part), -1) if itself is None else part
-                found = self._lists.search(projected[part], width)[1]
+                found = self._lists.search(projected[part], count)[1]
                 squared = self._squared(faiss, asked, found, own)
                 short = np.flatnonzero(np.isfinite(squared).sum(axis=1) < n_neighbors)
                 if short.size:  # lists too small: look everywhere
-                    found[short] = faiss.knn(asked[short], self._rows, width)[1]
+                    found[short] = faiss.knn(asked[short], self._rows, count)[1]
                     squared[short] = self._squared(faiss, asked[short], found[short], own[short])
                 indices[part], distances[part] = sorted_neighbors(found, squared, n_neighbors)
         if self.metric == "cosine":

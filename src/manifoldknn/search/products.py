@@ -44,10 +44,10 @@ def candidates_by_products(
     if X.dtype == np.float32 and not _LEAST_SQUARE < norms.max() < _MOST_SQUARE:
         Q, X = Q.astype(np.float64), X.astype(np.float64)  # products would over- or underflow
     scores = norms - 2.0 * (Q @ X.T)
-    width = min(n_neighbors + SPARE, n)
-    if width == n:
+    count = min(n_neighbors + SPARE, n)
+    if count == n:
         return np.broadcast_to(np.arange(n), scores.shape)
-    found = np.argpartition(scores, width - 1, axis=1)[:, :width]
+    found = np.argpartition(scores, count - 1, axis=1)[:, :count]
     # Sums of d products are wrong by less than d roundings of the product of the norms, and who
     # is near a row has about its norm. The last place is the better known the nearer it is.
     own = squared_norms(Q)
@@ -60,7 +60,7 @@ def candidates_by_products(
         return found
     lists = [np.flatnonzero(scores[row] <= limit[row]) for row in doubtful]
     wide = np.empty((len(found), max(map(len, lists))), dtype=np.intp)
-    wide[:, :width], wide[:, width:] = found, found[:, -1:]
+    wide[:, :count], wide[:, count:] = found, found[:, -1:]
     for row, candidates in zip(doubtful, lists):
         wide[row, : len(candidates)], wide[row, len(candidates) :] = candidates, candidates[-1]
     return wide

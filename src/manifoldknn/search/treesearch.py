@@ -67,10 +67,10 @@ class TreeSearch:
         lost = ~np.isfinite(distances[:, -1])
         indices[lost] = 0
         last = np.where(lost, 0.0, distances[:, -1])
-        width = Q.shape[1]
+        d = Q.shape[1]
         # The centre may lie far from the rows: what was subtracted counts as well.
         reach = 2 * norms + last + 2 * float(np.linalg.norm(self._center))
-        wrong = 8 * (width + 8) * np.sqrt(width) * _UNIT * reach + _TINY
+        wrong = 8 * (d + 8) * np.sqrt(d) * _UNIT * reach + _TINY
         return indices.astype(np.intp), np.where(lost, -np.inf, (last - wrong) * self._scale)
 
     def is_quicker(

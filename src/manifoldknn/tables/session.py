@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from manifoldknn.base.freed import return_freed_memory
+from manifoldknn.base.heap import return_freed_memory
 from manifoldknn.base.parameters import PARAMETERS, check_parameters
 from manifoldknn.base.progress import timed_stages
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published

@@ -16,9 +16,10 @@ from manifoldknn.base.progress import countdown
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.similarities import Similarities, combined
 from manifoldknn.vote.votes import heaviest
-from manifoldknn.vote.walked import log_columns
 from manifoldknn.walk.choose import chosen_way, prepared_graph
+from manifoldknn.walk.levels import Columns
 from manifoldknn.walk.normalized import NormalizedGraph
+from manifoldknn.walk.reduction import ReducedGraph, solve_columns
 
 _BLOCK = 8  # walks at a time: about 1 kB per row
 _ENTRIES = 1 << 23  # of rows times labels that are held at a time
@@ -92,6 +93,33 @@ def deciding_labels(
         kept = np.vstack([logs for logs, _ in pieces]), np.vstack([found for _, found in pieces])
     shares = np.exp(kept[0] - np.where(np.isneginf(total), 0.0, total)[:, None])
     return shares, kept[1]
+
+
+def log_columns(
+    graph: NormalizedGraph | ReducedGraph,
+    sources: NDArray[np.intp],
+    rows: NDArray[np.intp],
+    alpha: float,
+    *,
+    least: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    **accuracy: Any,
+) -> NDArray[np.float64]:
+    """Return log K between some rows and others, every entry accurate by itself.
+
+    K = (D - αW)⁻¹, a row for each of `rows` and a column for each of `sources`, where walkers
+    start; a reduced graph must have kept the sources. `least` are logarithms of factors of the
+    columns, and for every row of the graph of an entry that it is known to have in some column,
+    times its factor: accuracy beside that is enough. `accuracy` are `tol` and `max_iter`.
+    """
+    half, n_columns = 0.5 * graph.log_degrees, len(sources)
+    views, reference = np.where(np.eye(n_columns, dtype=bool), 0.0, -np.inf), None
+    if least is not None:
+        views, reference = least[0][None], (least[1] + half)[None]
+    columns = Columns(
+        rows=sources, cols=np.arange(n_columns), log_values=-half[sources], views=views
+    )
+    found = solve_columns(graph, columns, alpha=alpha, rows=rows, reference=reference, **accuracy)
+    return found.log_values - half[rows, None]
 
 
 def _merged(

@@ -6,7 +6,6 @@ By class, C + 1 columns (see `densities`); by label, a column each, in blocks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,46 +151,3 @@ def _scales(
     # The largest entry of a row is no less than the mean.
     least = total.log_values.T - np.log(len(labeled)) + np.log1p(-_ROUGH)
     return least, total.n_iter, total.converged
-
-
-def log_columns(
-    graph: NormalizedGraph | ReducedGraph,
-    sources: NDArray[np.intp],
-    rows: NDArray[np.intp],
-    alpha: float,
-    *,
-    least: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    **accuracy: Any,
-) -> NDArray[np.float64]:
-    """Return log K between some rows and others, every entry accurate by itself.
-
-    Parameters
-    ----------
-    graph : NormalizedGraph or ReducedGraph
-        The graph; a reduced one must have kept the sources.
-    sources : ndarray of int
-        Rows where walkers start.
-    rows : ndarray of int
-        The rows that are looked at.
-    alpha : float
-        Share of strength kept per step.
-    least : tuple of ndarray, optional
-        Logarithms of factors of the columns, and for every row of the graph of an entry that it
-        is known to have in some column, times its factor: accuracy beside that is enough.
-    **accuracy
-        `tol` and `max_iter`.
-
-    Returns
-    -------
-    ndarray of shape (len(rows), len(sources))
-        K = (D - αW)⁻¹ there.
-    """
-    half, n_columns = 0.5 * graph.log_degrees, len(sources)
-    views, reference = np.where(np.eye(n_columns, dtype=bool), 0.0, -np.inf), None
-    if least is not None:
-        views, reference = least[0][None], (least[1] + half)[None]
-    columns = Columns(
-        rows=sources, cols=np.arange(n_columns), log_values=-half[sources], views=views
-    )
-    found = solve_columns(graph, columns, alpha=alpha, rows=rows, reference=reference, **accuracy)
-    return found.log_values - half[rows, None]

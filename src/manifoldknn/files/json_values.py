@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 _MISSING_NAMES = ("NAType", "NaTType")
+_LONGEST_INT = 4000  # digits
+_WRITERS: dict[type, Callable[[Any], Any]] = {  # a bool is an int as well, and comes first
+    bool: bool,
+    int: str,
+    float: float.hex,
+    bytes: bytes.hex,
+}
+_READERS: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": float.fromhex,
+    "text": str,
+    "str": lambda value: bytes.fromhex(value).decode("utf-8", "surrogatepass"),
+    "bytes": bytes.fromhex,
+}
 
 
 def to_plain(value: Any) -> dict[str, Any]:
@@ -19,7 +34,7 @@ def to_plain(value: Any) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from manifoldknn.files.plain import from_plain, to_plain
+    >>> from manifoldknn.files.json_values import from_plain, to_plain
     >>> to_plain(2**70)
     {'type': 'int', 'value': '1180591620717411303424'}
     >>> from_plain(to_plain(b"ab"))
@@ -29,21 +44,13 @@ def to_plain(value: Any) -> dict[str, Any]:
         value = value.item()
     if value is None or type(value).__name__ in _MISSING_NAMES:
         return {"type": "none", "value": None}
-    if isinstance(value, bool):
-        return {"type": "bool", "value": value}
-    if isinstance(value, int):
-        return {"type": "int", "value": str(value)}
-    if isinstance(value, float):
-        return {"type": "float", "value": value.hex()}
     if isinstance(value, str):
-        # Surrogates (names that are no valid Unicode) survive as escapes.
-        return (
-            {"type": "str", "value": value.encode("utf-8", "surrogatepass").hex()}
-            if any(0xD800 <= ord(c) <= 0xDFFF for c in value)
-            else {"type": "text", "value": value}
-        )
-    if isinstance(value, bytes):
-        return {"type": "bytes", "value": value.hex()}
+        if any(0xD800 <= ord(c) <= 0xDFFF for c in value):  # no valid Unicode: kept as escapes
+            return {"type": "str", "value": value.encode("utf-8", "surrogatepass").hex()}
+        return {"type": "text", "value": value}
+    for kind, written in _WRITERS.items():
+        if isinstance(value, kind):
+            return {"type": kind.__name__, "value": written(value)}
     raise TypeError(f"{value!r} of type {type(value).__name__} cannot be written")
 
 
@@ -51,21 +58,10 @@ def from_plain(plain: Any) -> Any:
     """Return the value that `to_plain` was given; ValueError if it is no such dictionary."""
     try:
         kind, value = plain["type"], plain["value"]
-        if kind == "none" and value is None:
-            return None
-        if kind == "bool" and isinstance(value, bool):
+        if (kind == "none" and value is None) or (kind == "bool" and isinstance(value, bool)):
             return value
-        if isinstance(value, str):
-            if kind == "int" and len(value) < 4000:
-                return int(value)
-            if kind == "float":
-                return float.fromhex(value)
-            if kind == "text":
-                return value
-            if kind == "str":
-                return bytes.fromhex(value).decode("utf-8", "surrogatepass")
-            if kind == "bytes":
-                return bytes.fromhex(value)
+        if isinstance(value, str) and not (kind == "int" and len(value) >= _LONGEST_INT):
+            return _READERS[kind](value)
     except (TypeError, KeyError, ValueError, OverflowError):
         pass
     raise ValueError("not a value of a known type")

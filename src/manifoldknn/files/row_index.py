@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.exceptions import ManifoldKNNWarning, warn_caller
-from manifoldknn.files.streamfile import Arrays, require
+from manifoldknn.files.checked import Arrays, require
 from manifoldknn.model.rowids import row_ids
 
 _NUMBERS, _MOMENTS = "row_numbers", "row_moments"
@@ -57,7 +57,7 @@ def restored_row_index(arrays: Arrays, n_samples: int) -> NDArray[Any] | None:
     ends, letters = arrays[_ENDS], arrays[_LETTERS]
     require(ends.shape == (n_samples,) and ends.dtype == np.int64, "index")
     require(letters.ndim == 1 and letters.dtype == np.int8, "index")
-    require(bool((np.diff(ends, prepend=0) >= 0).all()) and ends[-1] == len(letters), "index")
+    require((np.diff(ends, prepend=0) >= 0).all() and ends[-1] == len(letters), "index")
     text = letters.tobytes()
     names = np.empty(n_samples, dtype=object)
     start = 0

@@ -3,7 +3,7 @@ import pytest
 
 from manifoldknn import ManifoldKNNClassifier, persist
 from manifoldknn.files.archive import ModelFileError
-from manifoldknn.files.streamfile import plain_stream, put_stream, restored_stream
+from manifoldknn.files.learning_state import restored_state, state_arrays, state_data
 
 
 def streamed(n=120, late=15, seed=0, **settings):
@@ -74,18 +74,18 @@ HARM = {
 @pytest.mark.parametrize("what", HARM)
 def test_what_cannot_be_is_refused(what):
     clf, _ = streamed()
-    arrays, data = put_stream(clf), plain_stream(clf)
-    restored_stream(clf, clf.fitted_.walk, arrays, data)
+    arrays, data = state_arrays(clf), state_data(clf)
+    restored_state(clf, clf.fitted_.walk, arrays, data)
     name, harm = HARM[what]
     with pytest.raises(ValueError, match="cannot be"):
-        restored_stream(clf, clf.fitted_.walk, {**arrays, name: harm(arrays[name])}, data)
+        restored_state(clf, clf.fitted_.walk, {**arrays, name: harm(arrays[name])}, data)
 
 
 def test_late_rows_must_be_there(tmp_path):
     clf, _ = streamed()
-    arrays = {k: v for k, v in put_stream(clf).items() if not k.startswith("late_")}
+    arrays = {k: v for k, v in state_arrays(clf).items() if not k.startswith("late_")}
     with pytest.raises(ValueError, match="rows cannot be"):
-        restored_stream(clf, clf.fitted_.walk, arrays, plain_stream(clf))
+        restored_state(clf, clf.fitted_.walk, arrays, state_data(clf))
     persist.save(clf, tmp_path / "model.mknn")
     content = (tmp_path / "model.mknn").read_bytes()
     (tmp_path / "model.mknn").write_bytes(content[: len(content) // 2])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifoldknn.files.plain import array_from_plain, array_to_plain, from_plain, to_plain
+from manifoldknn.files.json_values import array_from_plain, array_to_plain, from_plain, to_plain
 
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(),

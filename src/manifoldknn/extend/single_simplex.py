@@ -23,7 +23,7 @@ def active_set(gram: Matrix, max_iter: int) -> Numbers | None:
 
     Examples
     --------
-    >>> from manifoldknn.extend.plain_simplex import active_set
+    >>> from manifoldknn.extend.single_simplex import active_set
     >>> active_set([[1.0, 0.0], [0.0, 3.0]], 10)
     [0.75, 0.25]
     """

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifoldknn.files.jsontext import json_text
+from manifoldknn.cli.json_text import json_text
 
 numbers = st.floats() | st.integers()
 words = st.text(st.characters(exclude_categories=[]), max_size=5)  # lone surrogates too

@@ -2,18 +2,22 @@
 
 import pytest
 
-from manifoldknn.model.state import FittedState
+from manifoldknn.model.fitted import all_or_nothing
+
+
+class Model:
+    pass
 
 
 def change_and_fail(model):
-    with model._all_or_nothing():
+    with all_or_nothing(model):
         model.changed, model.new = [3], 4
         del model.kept
         raise KeyboardInterrupt
 
 
 def test_everything_is_put_back():
-    model = FittedState()
+    model = Model()
     model.kept, model.changed = 1, [2]
     changed = model.changed
     with pytest.raises(KeyboardInterrupt):
@@ -23,7 +27,7 @@ def test_everything_is_put_back():
 
 
 def test_what_succeeds_stays():
-    model = FittedState()
-    with model._all_or_nothing():
+    model = Model()
+    with all_or_nothing(model):
         model.new = 4
     assert model.new == 4

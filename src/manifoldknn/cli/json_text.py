@@ -15,7 +15,7 @@ def json_text(data: Any, *, encoding: str | None = None) -> str:
 
     Examples
     --------
-    >>> from manifoldknn.files.jsontext import json_text
+    >>> from manifoldknn.cli.json_text import json_text
     >>> json_text({"sigma": 0.5, "dimension": float("nan"), "id": "ü"})
     '{"sigma": 0.5, "dimension": null, "id": "ü"}'
     >>> json_text("ü", encoding="ascii")

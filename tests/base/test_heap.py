@@ -1,12 +1,12 @@
 import ctypes
 
-from manifoldknn.base import freed
+from manifoldknn.base import heap
 
 
 def test_without_such_a_c_library_nothing_happens(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    freed.return_freed_memory()
-    freed.return_large_arrays_at_once()
+    heap.return_freed_memory()
+    heap.return_large_arrays_at_once()
 
 
 def test_the_c_library_is_asked(monkeypatch):
@@ -20,6 +20,6 @@ def test_the_c_library_is_asked(monkeypatch):
             asked.append((option, value))
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Library())
-    freed.return_freed_memory()
-    freed.return_large_arrays_at_once()
+    heap.return_freed_memory()
+    heap.return_large_arrays_at_once()
     assert asked == [("trim", 0), (-3, 1 << 20), (-8, 1)]

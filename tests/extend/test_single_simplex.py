@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import manifoldknn.extend.simplex as simplex_module
 from manifoldknn import simplex_weights
-from manifoldknn.extend.plain_simplex import active_set
+from manifoldknn.extend.single_simplex import active_set
 
 
 def by_arrays(X, neighbors):
@@ -46,5 +46,5 @@ def test_giving_up_is_left_to_arrays(monkeypatch):
     X, neighbors = rng.normal(size=(1, 5)), rng.normal(size=(1, 8, 5))
     expected = by_arrays(X, neighbors)
     assert active_set([[1.0, 0.0], [0.0, 1.0]], 1) is None
-    monkeypatch.setattr(simplex_module.plain_simplex, "active_set", lambda *_: None)
+    monkeypatch.setattr(simplex_module.single_simplex, "active_set", lambda *_: None)
     np.testing.assert_array_equal(simplex_weights(X, neighbors), expected)
