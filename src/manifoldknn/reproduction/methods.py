@@ -32,11 +32,6 @@ Ints = NDArray[np.intp]
 Answer = Callable[[Problem, Ints, int, int], Ints]
 
 PUBLISHED, DEFAULT, NEIGHBORS = "mkNN as published", "mkNN default", "mkNN, the paper's vote"
-WHY_CLASSES = (
-    "The paper lets the k labelled samples with the largest walk weights vote, which favours the "
-    "class that has more labels. Our default makes a density of each class, the mean over its "
-    "labels, and the densest class wins, however many labels it has; and it links far fewer pairs."
-)
 NEAREST = ("kNN", "wkNN", "gkNN")
 SUPERVISED_METHODS = ("SVM", "ANN", "NB", "DT")
 OF_THE_PAPER = (*SUPERVISED_METHODS, *NEAREST)

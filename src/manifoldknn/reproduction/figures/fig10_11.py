@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
+from manifoldknn.reproduction.experiment import (
+    Cell,
+    Experiment,
+    Lines,
+    Plan,
+    Row,
+    Scalar,
+    Table,
+    told,
+)
 from manifoldknn.reproduction.figures.averages import (
     ENOUGH,
     Averages,
@@ -74,7 +83,7 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:
     return rows
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     found = averages(rows, ["data", "method", "labels"])
     kinds = {"mean": "Mean error (%)", "deviation": "Deviation of the error (%)"}
     if all(average.n_runs < ENOUGH for average in found.values()):
@@ -132,7 +141,7 @@ def _known(found: Averages) -> Table:
     return Table("What the paper prints of these figures", header, lines, notes)
 
 
-def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+def _findings(rows: list[Row]) -> list[str]:
     """Tell where Poisson learning, the strongest method beyond the paper, is ahead of ours."""
     compared = over_common_runs(rows, DEFAULT, BEYOND[-1], ["data", "labels"])
     ahead = {key: a - b for key, (a, b, _) in compared.items() if b < a}
@@ -146,37 +155,14 @@ def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
     ]
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     found = averages(rows, ["data", "method", "labels"])
     shown = curves(found, "mean", "{}: mean") | curves(found, "deviation", "{}: deviation")
     return panels(shown, x_label="labelled samples per class", y_label="error (%)")
 
 
+_COLUMNS = ("data", "method", "labels", "run", "error")
 EXPERIMENT = Experiment(
-    name="fig10-11",
-    title="Mean and deviation of the error against the number of labels per class",
-    columns=("data", "method", "labels", "run", "error"),
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    datasets=DATA_SETS,
-    findings=_findings,
-    differences=(
-        "The paper prints one number of these figures: the error of SVM on usps with the fewest "
-        "labels, around 95 %, which is worse than guessing. With parameters of the usual size no "
-        "such failure was seen here.",
-    ),
-    notes=(
-        "mkNN as published is in fig9 and tab6 only: a full graph per point is too dear.",
-        "Features are scaled to [0, 1]; run r of all methods has the same labels.",
-        "SVM, and still more gkNN, ANN and NB, are dear to tune: in the full run they have fewer "
-        f"runs, the latter fewer counts too. A deviation is shown of {ENOUGH} runs or more.",
-        "With one label per class nothing can be tuned by cross-validation: there every method has "
-        "the usual parameters, the first of its grid.",
-        "kNN, wkNN and gkNN let five labelled samples vote, or as many as a class has labels if "
-        "that is fewer.",
-        "Poisson has the solver gradient_descent of the package graphlearning: its default, "
-        "conjugate gradients, fails on graphs of several parts.",
-    ),
-)
+    "fig10-11", _COLUMNS, _cells, _measure, _tables, _draw, datasets=DATA_SETS, findings=_findings,
+    **told("fig10-11"),
+)  # fmt: skip

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from manifoldknn import tired_random_walk
 from manifoldknn.drawing.class_plot import COLORS
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
 from manifoldknn.reproduction.figures.lines import new_figure
 
 _ALPHA = 0.99
@@ -66,7 +66,7 @@ def _values(rows: list[Row], what: str) -> dict[Any, float]:
     return {row[key]: float(str(row["value"])) for row in rows if row["what"] == what}
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     walk = _values(rows, "walk")
     matrix: Lines = [[a, *(walk[f"{a} → {b}"] for b in _NODES)] for a in _NODES]
     paths: Lines = [[path, value] for path, value in _values(rows, "path").items()]
@@ -77,7 +77,7 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     ]
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     figure, axes = new_figure(10.4, 3.5, 1, 3)
     graph, paths, sums = axes.flat
     _draw_graph(graph, _values(rows, "edge"))
@@ -123,23 +123,5 @@ def _draw_graph(ax: Any, edges: dict[Any, float]) -> None:
     ax.set_axis_off()
 
 
-EXPERIMENT = Experiment(
-    name="fig2",
-    title="The tired random walk from i to j on a small graph",
-    columns=["what", "where", "steps", "value"],
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    differences=[
-        "The paper once writes (0.01P)ᵗ for the walk after t steps; α is the share of strength "
-        "kept per step, so it is (0.99P)ᵗ that is meant and drawn.",
-    ],
-    notes=[
-        "The paper's picture has no numbers: the graph has the vertices and edges of its text, and "
-        "weights of ours; everything else is computed from them.",
-        "What the paper calls the accumulated transition probability is no probability, since it "
-        "may exceed 1: it is the expected number of visits of j by a walk from i that goes on with "
-        "probability α after every step.",
-    ],
-)
+_COLUMNS = ("what", "where", "steps", "value")
+EXPERIMENT = Experiment("fig2", _COLUMNS, _cells, _measure, _tables, _draw, **told("fig2"))

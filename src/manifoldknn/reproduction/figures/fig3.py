@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from manifoldknn import constrained_graph, simplex_weights, walk_weights
 from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.drawing.class_plot import COLORS
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
 from manifoldknn.reproduction.figures.lines import new_figure
 
 _NEIGHBORS = 10
@@ -65,7 +65,7 @@ def _places(rows: list[Row]) -> NDArray[np.float64]:
     return np.column_stack([_column(rows, "x"), _column(rows, "y")])
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     made, again = (_column(_of(rows, w), "value") for w in ("reconstructed", "walked again"))
     lines: Lines = [
         [_label(i), float(a), float(b), float(100 * (a / b - 1))]
@@ -97,7 +97,7 @@ def _label(number: int) -> str:
     return f"{'arch' if number < 3 else 'S'} {number % 3 + 1}"
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     figure, axes = new_figure(9.6, 4.3, 1, 2)
     left, right = axes.flat
     _draw_neighbours(left, rows)
@@ -140,16 +140,5 @@ def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=1)
 
 
-EXPERIMENT = Experiment(
-    name="fig3",
-    title="The two steps by which a new sample gets its walk weights",
-    columns=["what", "x", "y", "labelled", "value"],
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    notes=[
-        "The paper's picture is a sketch; this one is computed on the first toy set, with one "
-        "sample held back and the package's default graph.",
-    ],
-)
+_COLUMNS = ("what", "x", "y", "labelled", "value")
+EXPERIMENT = Experiment("fig3", _COLUMNS, _cells, _measure, _tables, _draw, **told("fig3"))

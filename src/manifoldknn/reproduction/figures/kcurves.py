@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
+from manifoldknn.reproduction.experiment import (
+    Cell,
+    Experiment,
+    Lines,
+    Plan,
+    Row,
+    Scalar,
+    Table,
+    told,
+)
 from manifoldknn.reproduction.figures.averages import averages, curves, over_common_runs, table_of
 from manifoldknn.reproduction.figures.lines import panels
-from manifoldknn.reproduction.figures.toys import OUR_SETS
-from manifoldknn.reproduction.figures.width import CHOSEN_WHILE_LOOKING, TUNED_WIDTH
 from manifoldknn.reproduction.methods import DEFAULT, NEAREST, PUBLISHED, error_of
 from manifoldknn.reproduction.problems import SYNTHETIC, Problem, drawn, real, synthetic
 from manifoldknn.reproduction.published import DATA_SETS
 
 _COLUMNS = ("data", "method", "k", "run", "error")
-_MEANING_OF_K = (
-    "As the paper says, k is the number of labelled samples drawn from every class; it is also "
-    "the number of samples that vote in kNN, wkNN, gkNN and mkNN as published. In our default all "
-    "labels of a class count."
-)
 _AT = 3  # the k at which methods are compared by set
 _RUNS = 10
 
@@ -43,7 +45,7 @@ def _table(rows: list[Row], sets: str) -> Table:
     return table_of(rows, "k", f"Mean error (%) against k, {sets} sets", name="k={}", notes=notes)
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     return panels(
         curves(averages(rows, ["data", "method", "k"])),
         x_label="k (labels per class; votes of all but our default)",
@@ -115,7 +117,7 @@ def _measure_toys(cell: Cell, plan: Plan) -> list[Row]:
     return measured(data, synthetic(data, plan.seed), methods, _toy_sizes(plan), run, plan)
 
 
-def _toy_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _toy_tables(rows: list[Row]) -> list[Table]:
     def slopes(methods: Sequence[str], words: str, *, quickly: bool) -> tuple[str, str, bool]:
         ends = falling(rows, methods)
         here = "; ".join(f"{m}: {a:.1f} to {b:.1f}" for m, (a, b) in ends.items())
@@ -135,22 +137,7 @@ def _toy_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     ]
 
 
-FIG8 = Experiment(
-    name="fig8",
-    title="Mean error against k on the synthetic sets",
-    columns=_COLUMNS,
-    cells=_toy_cells,
-    measure=_measure_toys,
-    tables=_toy_tables,
-    draw=_draw,
-    differences=(OUR_SETS,),
-    notes=(
-        _MEANING_OF_K,
-        "Each set has 400 samples, with bridging points in the gap. The set stays the same, the "
-        "labels are drawn anew in every run. An error falls quickly if it is halved from the "
-        "smallest k to the largest.",
-    ),
-)
+FIG8 = Experiment("fig8", _COLUMNS, _toy_cells, _measure_toys, _toy_tables, _draw, **told("fig8"))
 
 # Figure 9: the real sets. One factorisation of the full graph costs O(n³): so many runs are
 # affordable, and seconds of the others are per k of one run.
@@ -185,25 +172,10 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:
     return measured(data, real(data), (*NEAREST, DEFAULT), _sizes(plan), run, plan)
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     return [_table(rows, "six real"), claims(rows)]
 
 
 FIG9 = Experiment(
-    name="fig9",
-    title="Mean error against k on the six real sets",
-    columns=_COLUMNS,
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    datasets=DATA_SETS,
-    notes=(
-        "Features are scaled to [0, 1]. " + _MEANING_OF_K,
-        "With one label per class nothing can be tuned: at k = 1 gkNN links ten neighbours.",
-        "mkNN as published factorises a full graph, so it has fewer runs on the large sets, and "
-        "none in a quick run; run r of all methods has the same labels.",
-        CHOSEN_WHILE_LOOKING,
-        TUNED_WIDTH,
-    ),
+    "fig9", _COLUMNS, _cells, _measure, _tables, _draw, datasets=DATA_SETS, **told("fig9")
 )

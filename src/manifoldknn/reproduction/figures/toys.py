@@ -13,15 +13,11 @@ from manifoldknn.baselines import GeodesicKNNClassifier, WeightedKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.drawing.class_plot import COLORS
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
 from manifoldknn.reproduction.figures.lines import new_figure
-from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS, WHY_CLASSES
+from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS
 from manifoldknn.reproduction.problems import SYNTHETIC, Floats, Ints
 
-OUR_SETS = (
-    "The paper prints neither equations nor samples of its drawn sets: ours are made after its "
-    "pictures and the names of their files, so errors cannot be compared in number."
-)
 METHODS: dict[str, Callable[[int], Any]] = {
     "kNN": KNeighborsClassifier,
     "wkNN": WeightedKNNClassifier,
@@ -119,14 +115,14 @@ def _measure_first(cell: Cell, plan: Plan) -> list[Row]:
     return _sample_rows(X, truth, labeled, answers)
 
 
-def _first_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _first_tables(rows: list[Row]) -> list[Table]:
     errors = [[k, error_percent(rows, k), None, None] for k in _FIRST_VOTERS]
     caption = "Error of plain kNN with 3 labels per class (%)"
     header = ["k", "ours", "published", "difference"]
     return [Table(caption, header, errors, ["The paper shows pictures without numbers here."])]
 
 
-def _draw_first(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw_first(rows: list[Row]) -> Any:
     figure, axes = new_figure(7.6, 8.4, 2, 2)
     _draw_samples(axes.flat[0], rows, "The toy set, 3 labels per class")
     for ax, k in zip(axes.flat[1:], _FIRST_VOTERS):
@@ -134,24 +130,11 @@ def _draw_first(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     return figure
 
 
+_ANSWERS = tuple(f"k{k}" for k in _FIRST_VOTERS)
 FIG1 = Experiment(
-    name="fig1",
-    title="Plain kNN on the first toy set, an arch and a mirrored S",
-    columns=[*_PLACE, *(f"k{k}" for k in _FIRST_VOTERS)],
-    cells=_first_cells,
-    measure=_measure_first,
-    tables=_first_tables,
-    draw=_draw_first,
-    differences=[
-        OUR_SETS,
-        "The places of our labels were picked from many so that the nearest labelled sample "
-        "misleads, as in the paper's picture: it is wrong for 30 % of the others on average over "
-        "100 seeds, and for 27 % if labels are drawn at random.",
-    ],
-    notes=[
-        "With k = 2 a tied vote goes to the first class (the arch). Wrong answers are ringed.",
-    ],
-)
+    "fig1", (*_PLACE, *_ANSWERS), _first_cells, _measure_first, _first_tables, _draw_first,
+    **told("fig1"),
+)  # fmt: skip
 
 
 # Figure 4: the sets themselves.
@@ -165,7 +148,7 @@ def _measure_set(cell: Cell, plan: Plan) -> list[Row]:
     return [{"set": name, **row} for row in rows]
 
 
-def _set_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _set_tables(rows: list[Row]) -> list[Table]:
     lines: Lines = []
     for number, name in enumerate(SYNTHETIC, 1):
         own = _of(rows, "set", name)
@@ -175,7 +158,7 @@ def _set_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     return [Table("Sizes", header, lines, ["The paper states only the labels, 3 per class."])]
 
 
-def _draw_sets(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw_sets(rows: list[Row]) -> Any:
     figure, axes = new_figure(10.0, 3.7, 1, 3)
     for number, (ax, name) in enumerate(zip(axes.flat, SYNTHETIC), 1):
         _draw_samples(ax, _of(rows, "set", name), f"Data set {number}: {name}")
@@ -183,15 +166,7 @@ def _draw_sets(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
 
 
 FIG4 = Experiment(
-    name="fig4",
-    title="The three synthetic data sets",
-    columns=["set", *_PLACE],
-    cells=_set_cells,
-    measure=_measure_set,
-    tables=_set_tables,
-    draw=_draw_sets,
-    differences=[OUR_SETS],
-    notes=["Each set is two curves with noise and three bridges of points across the gap."],
+    "fig4", ("set", *_PLACE), _set_cells, _measure_set, _set_tables, _draw_sets, **told("fig4")
 )
 
 
@@ -206,7 +181,7 @@ def _answers_experiment(name: str, set_name: str, number: int) -> Experiment:
         answers = {k: answer(method, k, X, truth, labeled) for k in _VOTERS}
         return [{"method": method, **row} for row in _sample_rows(X, truth, labeled, answers)]
 
-    def tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+    def tables(rows: list[Row]) -> list[Table]:
         errors = {m: [error_percent(_of(rows, "method", m), k) for k in _VOTERS] for m in METHODS}
         notes = [
             "The paper shows pictures without numbers here, and does not say how many vote. In our "
@@ -216,7 +191,7 @@ def _answers_experiment(name: str, set_name: str, number: int) -> Experiment:
         header = ["method", *(f"{k} vote{'s' * (k > 1)}" for k in _VOTERS), "published"]
         return [Table(caption, header, [[m, *values, None] for m, values in errors.items()], notes)]
 
-    def draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+    def draw(rows: list[Row]) -> Any:
         figure, axes = new_figure(11.4, 7.2, 2, 3)
         for ax, (method, k) in zip(axes.flat, _DRAWN.items()):
             own, votes = _of(rows, "method", method), f", k = {k}" if k else ""
@@ -225,22 +200,8 @@ def _answers_experiment(name: str, set_name: str, number: int) -> Experiment:
         axes.flat[-1].set_visible(False)
         return figure
 
-    return Experiment(
-        name=name,
-        title=f"Answers of nearest-neighbour methods on data set {number}, {set_name}",
-        columns=["method", *_PLACE, *(f"k{k}" for k in _VOTERS)],
-        cells=cells,
-        measure=measure,
-        tables=tables,
-        draw=draw,
-        differences=[OUR_SETS, WHY_CLASSES],
-        notes=[
-            "Drawn are kNN and gkNN with one vote, the paper's vote on our graph with five, and "
-            "our default; wkNN with three votes, since with one it is kNN. The others' k was "
-            "picked after looking at the errors below, in their favour; the table has every k "
-            "tried. Wrong answers are ringed.",
-        ],
-    )
+    columns = ("method", *_PLACE, *(f"k{k}" for k in _VOTERS))
+    return Experiment(name, columns, cells, measure, tables, draw, **told(name))
 
 
 FIG5, FIG6, FIG7 = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manifoldknn.reproduction.experiment import Cell, Experiment, Plan, Row
+from manifoldknn.reproduction.experiment import Cell, Experiment, Plan, Row, told
 from manifoldknn.reproduction.figures.averages import averages
 from manifoldknn.reproduction.figures.kcurves import FULL_SECONDS, QUICK_PUBLISHED
 from manifoldknn.reproduction.figures.lines import STYLES, WHISKERS, new_figure
@@ -18,8 +18,6 @@ from manifoldknn.reproduction.methods import (
     error_of,
 )
 from manifoldknn.reproduction.numbers.tab6_tables import (
-    DIFFERENCES,
-    NOTES,
     UNSCALED,
     findings,
     headline,
@@ -63,7 +61,7 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:
     return rows
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     found = averages(rows, ["data", "method"])
     shown = [*OF_THE_PAPER, PUBLISHED, DEFAULT, *BEYOND]
     figure, axes = new_figure(13.0, 6.5, 2, 3)
@@ -85,17 +83,8 @@ def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     return figure
 
 
+_COLUMNS = ("data", "method", "run", "error")
 EXPERIMENT = Experiment(
-    name="tab6",
-    title="Error with three labels per class, beside the published numbers",
-    columns=("data", "method", "run", "error"),
-    cells=_cells,
-    measure=_measure,
-    tables=tables,
-    draw=_draw,
-    datasets=DATA_SETS,
-    headline=headline,
-    findings=findings,
-    differences=DIFFERENCES,
-    notes=NOTES,
-)
+    "tab6", _COLUMNS, _cells, _measure, tables, _draw, datasets=DATA_SETS, headline=headline,
+    findings=findings, **told("tab6"),
+)  # fmt: skip

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.reproduction.experiment import Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Lines, Row, Table
 from manifoldknn.reproduction.figures.averages import (
     ENOUGH,
     Averages,
@@ -16,7 +16,6 @@ from manifoldknn.reproduction.figures.averages import (
     less,
     mean_and_deviation,
 )
-from manifoldknn.reproduction.figures.width import CHOSEN_WHILE_LOOKING, TUNED_WIDTH
 from manifoldknn.reproduction.methods import (
     BEYOND,
     DEFAULT,
@@ -24,7 +23,6 @@ from manifoldknn.reproduction.methods import (
     OF_THE_PAPER,
     PUBLISHED,
     SUPERVISED_METHODS,
-    WHY_CLASSES,
 )
 from manifoldknn.reproduction.published import DATA_SETS, ERRORS
 
@@ -32,26 +30,8 @@ UNSCALED = f"{PUBLISHED}, features as they are"
 _RIVALS = (*OF_THE_PAPER, GUIDED_SVM)
 _NEAR = 5.0  # points
 
-DIFFERENCES = (
-    "The published SVM is wrong on 70 % of banknote, which has two classes: guessing would be "
-    "wrong on 50 %. The paper does not give its grids; ours begin with usual values, which win "
-    "ties, and few labels mean many ties. A second SVM has the grid that the authors of "
-    "libsvm, the paper's toolbox, advise.",
-    WHY_CLASSES,
-)
-NOTES = (
-    "The paper does not say whether it scaled: the last table has mkNN as published both ways.",
-    "Segmentation has 7 classes, hence 21 labels; the paper says 6. Its 2086 rows and "
-    "banknote's 1348 are what is left once repeated rows are removed.",
-    "Features are scaled to [0, 1] but where the table says otherwise; the deviation has n - 1 in "
-    "its denominator. mkNN as published factorises a full graph, so it has fewer runs on the large "
-    "sets, and none in a quick run. Run r of all methods has the same labels.",
-    CHOSEN_WHILE_LOOKING,
-    TUNED_WIDTH,
-)
 
-
-def tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def tables(rows: list[Row]) -> list[Table]:
     """Return all tables of the report."""
     return [_beside_the_paper(rows), _everyone(rows), _rivals(rows), _scaling(rows)]
 
@@ -168,7 +148,7 @@ def _scaling(rows: list[Row]) -> Table:
     return Table("mkNN as published: what scaling does (error, %)", header, lines, notes)
 
 
-def headline(rows: list[Row], plan: Plan) -> Table:  # noqa: ARG001
+def headline(rows: list[Row]) -> Table:
     """Return the short table at the top of the report."""
     found = averages(rows, ["data", "method"])
     lines: Lines = []
@@ -184,7 +164,7 @@ def headline(rows: list[Row], plan: Plan) -> Table:  # noqa: ARG001
     return Table("Error (%) with three labels per class", header, lines)
 
 
-def findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+def findings(rows: list[Row]) -> list[str]:
     """Return what the rows say, in sentences."""
     found = averages(rows, ["data", "method"])
     return [

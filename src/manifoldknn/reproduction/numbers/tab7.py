@@ -10,7 +10,7 @@ import numpy as np
 
 from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
 from manifoldknn.reproduction.figures.averages import averages, curves, less
 from manifoldknn.reproduction.figures.lines import panels
 from manifoldknn.reproduction.figures.width import tuned_sigma
@@ -96,7 +96,7 @@ def _answers(model: Any, X: Floats, y: Ints) -> Any:
     return model.fit(X[labeled], y[labeled]).predict(X[rest])
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     times = averages(rows, ["data", "ratio", "method"], "seconds")
     errors = averages(rows, ["data", "ratio", "method"])
     lines: Lines = []
@@ -111,7 +111,7 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     return [Table("Time of training and testing together", header, lines)]
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     return panels(
         curves(averages(rows, ["data", "method", "ratio"], "seconds")),
         x_label="share of rows that are labelled (%)",
@@ -121,27 +121,8 @@ def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     )
 
 
+_COLUMNS = ("data", "ratio", "method", "run", "error", "seconds")
 EXPERIMENT = Experiment(
-    name="tab7",
-    title="Time of all methods for training and testing",
-    columns=("data", "ratio", "method", "run", "error", "seconds"),
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    timings=("seconds",),
-    datasets=_SETS,
-    differences=(
-        "The published times are those of MATLAB 2015 on two cores of 3.7 GHz: "
-        "their ratios say more than their differences from ours.",
-        "gkNN finds paths from labelled rows only, so its time grows with their number; the "
-        "paper's does not, and presumably finds them between all rows.",
-    ),
-    notes=(
-        "Learning and answering together, with usual parameters, the first of each grid, and "
-        "without tuning; five samples vote, in our default all labels, and its time includes "
-        "hiding labels to learn how sure to be. Nothing else runs meanwhile. The mean of a few "
-        "runs, or a single one where a run takes seconds (the paper: 10).",
-        "DT is not pruned here: pruning is tuned by validation error, and nothing is tuned.",
-    ),
-)
+    "tab7", _COLUMNS, _cells, _measure, _tables, _draw, timings=("seconds",), datasets=_SETS,
+    **told("tab7"),
+)  # fmt: skip
