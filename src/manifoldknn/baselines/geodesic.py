@@ -115,19 +115,9 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the shortest paths from the labelled rows and classify the others.
+        """Find the shortest paths from the labelled rows of X and classify the others.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            All samples, labelled and unlabelled.
-        y : array-like of shape (n_samples,)
-            Labels; -1, None, NaN, NA or "" (or `unlabeled`) where there is none.
-
-        Returns
-        -------
-        self : GeodesicKNNClassifier
-            Fitted.
+        y holds -1, None, NaN, NA or "" (or `unlabeled`) where there is no label; X may be sparse.
         """
         check_integer("n_neighbors", self.n_neighbors, minimum=1)
         check_integer("graph_neighbors", self.graph_neighbors, minimum=1)
@@ -158,32 +148,13 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify new rows by the paths through their neighbours.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            New rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            Labels; the unlabelled marker where the classifier abstains.
+        The unlabelled marker is returned where the classifier abstains.
         """
         _, codes = self._asked(X)
         return self._labels.decode(codes)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the class shares of the vote for new rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            New rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_classes)
-            Shares in the order of `classes_`; rows sum to 1.
-        """
+        """Return the class shares of the vote for new rows, in the order of `classes_`."""
         return self._asked(X)[0]
 
     def kneighbors(self, X: Any = None) -> tuple[Floats, Ints]:

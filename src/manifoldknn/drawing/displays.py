@@ -112,7 +112,41 @@ class DecisionDisplay(_Display):
         grid_resolution: int = 100,
         title: str | None = None,
     ) -> Self:
-        """Ask a classifier and draw; see `plot_decision`."""
+        """Draw which class a two-dimensional classifier gives to every point of the plane.
+
+        Colours are stronger where the answer is surer.
+
+        Parameters
+        ----------
+        classifier : ManifoldKNNClassifier
+            Fitted on two columns.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if not given.
+        grid_resolution : int, default=100
+            Points along each side of the grid that is asked.
+        title : str, optional
+            Title of the axes.
+
+        Returns
+        -------
+        DecisionDisplay
+            What was drawn, with its `ax_` and `figure_`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from matplotlib.figure import Figure
+        >>> from manifoldknn import ManifoldKNNClassifier
+        >>> from manifoldknn.datasets import make_arch_and_s
+        >>> from manifoldknn.plots import plot_decision
+        >>> X, truth, labeled = make_arch_and_s(random_state=0)
+        >>> y = np.full(len(X), -1)
+        >>> y[labeled] = truth[labeled]
+        >>> clf = ManifoldKNNClassifier().fit(X, y)
+        >>> display = plot_decision(clf, ax=Figure().subplots(), grid_resolution=20)
+        >>> display.ax_.images[0].get_array().shape
+        (20, 20, 4)
+        """
         check_is_fitted(classifier)
         X = _dense(classifier)
         if X.shape[1] != 2:
@@ -178,7 +212,37 @@ class GraphDisplay(_Display):
         ax: Axes | None = None,
         title: str | None = None,
     ) -> Self:
-        """Take the graph of a classifier and draw; see `plot_graph`."""
+        """Draw the edges of the graph, the darker the stronger, and the rows.
+
+        Parameters
+        ----------
+        classifier : ManifoldKNNClassifier
+            Fitted, on a sparse graph of at most 200,000 edges.
+        points : array-like of shape (n_samples, 2), optional
+            Where to draw the rows; by default their two columns or main directions.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if not given.
+        title : str, optional
+            Title of the axes.
+
+        Returns
+        -------
+        GraphDisplay
+            What was drawn, with its `ax_` and `figure_`. Must-links are not drawn.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from sklearn.datasets import load_iris
+        >>> from manifoldknn import ManifoldKNNClassifier
+        >>> from manifoldknn.plots import plot_graph
+        >>> X, y = load_iris(return_X_y=True)
+        >>> y[5:50] = y[55:100] = y[105:] = -1
+        >>> clf = ManifoldKNNClassifier().fit(X, y)
+        >>> display = plot_graph(clf, ax=Figure().subplots())
+        >>> len(display.ax_.collections[0].get_segments()) == clf.fitted_.graph.log_weights.nnz // 2
+        True
+        """
         check_all_walked(classifier)
         graph = classifier.fitted_.graph
         if not graph.is_sparse or graph.log_weights.nnz > 2 * _MOST_EDGES:
@@ -229,7 +293,38 @@ class ConfidenceDisplay(_Display):
         ax: Axes | None = None,
         title: str | None = None,
     ) -> Self:
-        """Take the confidence of a classifier and draw; see `plot_confidence`."""
+        """Draw the rows, coloured by the share of the vote that their class has.
+
+        Parameters
+        ----------
+        classifier : ManifoldKNNClassifier
+            Fitted.
+        points : array-like of shape (n_samples, 2), optional
+            Where to draw the rows; by default their two columns or main directions.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if not given.
+        title : str, optional
+            Title of the axes.
+
+        Returns
+        -------
+        ConfidenceDisplay
+            What was drawn, with its `ax_` and `figure_`: the axes have a colour bar; labelled
+            rows are large, with a dark outline.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from sklearn.datasets import load_iris
+        >>> from manifoldknn import ManifoldKNNClassifier
+        >>> from manifoldknn.plots import plot_confidence
+        >>> X, y = load_iris(return_X_y=True)
+        >>> y[5:50] = y[55:100] = y[105:] = -1
+        >>> clf = ManifoldKNNClassifier().fit(X, y)
+        >>> display = plot_confidence(clf, ax=Figure().subplots())
+        >>> sum(len(dots.get_offsets()) for dots in display.ax_.collections[:2])
+        150
+        """
         check_is_fitted(classifier)
         places, labeled = _places(classifier, points), classifier.labeled_indices_
         made = cls(places, labeled, classifier.label_distributions_.max(axis=1))
@@ -246,134 +341,9 @@ class ConfidenceDisplay(_Display):
         ax.figure.colorbar(dots, ax=ax, label="confidence")
 
 
-def plot_decision(
-    classifier: ManifoldKNNClassifier,
-    *,
-    ax: Axes | None = None,
-    grid_resolution: int = 100,
-    title: str | None = None,
-) -> DecisionDisplay:
-    """Draw which class a two-dimensional classifier gives to every point of the plane.
-
-    Colours are stronger where the answer is surer.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted on two columns.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure if not given.
-    grid_resolution : int, default=100
-        Points along each side of the grid that is asked.
-    title : str, optional
-        Title of the axes.
-
-    Returns
-    -------
-    DecisionDisplay
-        What was drawn, with its `ax_` and `figure_`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from manifoldknn import ManifoldKNNClassifier
-    >>> from manifoldknn.datasets import make_arch_and_s
-    >>> from manifoldknn.plots import plot_decision
-    >>> X, truth, labeled = make_arch_and_s(random_state=0)
-    >>> y = np.full(len(X), -1)
-    >>> y[labeled] = truth[labeled]
-    >>> clf = ManifoldKNNClassifier().fit(X, y)
-    >>> display = plot_decision(clf, ax=Figure().subplots(), grid_resolution=20)
-    >>> display.ax_.images[0].get_array().shape
-    (20, 20, 4)
-    """
-    return DecisionDisplay.from_estimator(
-        classifier, ax=ax, grid_resolution=grid_resolution, title=title
-    )
-
-
-def plot_graph(
-    classifier: ManifoldKNNClassifier,
-    *,
-    points: ArrayLike | None = None,
-    ax: Axes | None = None,
-    title: str | None = None,
-) -> GraphDisplay:
-    """Draw the edges of the graph, the darker the stronger, and the rows.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted, on a sparse graph of at most 200,000 edges.
-    points : array-like of shape (n_samples, 2), optional
-        Where to draw the rows; by default their two columns or main directions.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure if not given.
-    title : str, optional
-        Title of the axes.
-
-    Returns
-    -------
-    GraphDisplay
-        What was drawn, with its `ax_` and `figure_`. Must-links are not drawn.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from sklearn.datasets import load_iris
-    >>> from manifoldknn import ManifoldKNNClassifier
-    >>> from manifoldknn.plots import plot_graph
-    >>> X, y = load_iris(return_X_y=True)
-    >>> y[5:50] = y[55:100] = y[105:] = -1
-    >>> clf = ManifoldKNNClassifier().fit(X, y)
-    >>> display = plot_graph(clf, ax=Figure().subplots())
-    >>> len(display.ax_.collections[0].get_segments()) == clf.fitted_.graph.log_weights.nnz // 2
-    True
-    """
-    return GraphDisplay.from_estimator(classifier, points=points, ax=ax, title=title)
-
-
-def plot_confidence(
-    classifier: ManifoldKNNClassifier,
-    *,
-    points: ArrayLike | None = None,
-    ax: Axes | None = None,
-    title: str | None = None,
-) -> ConfidenceDisplay:
-    """Draw the rows, coloured by the share of the vote that their class has.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-    points : array-like of shape (n_samples, 2), optional
-        Where to draw the rows; by default their two columns or main directions.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure if not given.
-    title : str, optional
-        Title of the axes.
-
-    Returns
-    -------
-    ConfidenceDisplay
-        What was drawn, with its `ax_` and `figure_`: the axes have a colour bar; labelled
-        rows are large, with a dark outline.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from sklearn.datasets import load_iris
-    >>> from manifoldknn import ManifoldKNNClassifier
-    >>> from manifoldknn.plots import plot_confidence
-    >>> X, y = load_iris(return_X_y=True)
-    >>> y[5:50] = y[55:100] = y[105:] = -1
-    >>> clf = ManifoldKNNClassifier().fit(X, y)
-    >>> display = plot_confidence(clf, ax=Figure().subplots())
-    >>> sum(len(dots.get_offsets()) for dots in display.ax_.collections[:2])
-    150
-    """
-    return ConfidenceDisplay.from_estimator(classifier, points=points, ax=ax, title=title)
+plot_decision = DecisionDisplay.from_estimator
+plot_graph = GraphDisplay.from_estimator
+plot_confidence = ConfidenceDisplay.from_estimator
 
 
 def _dense(classifier: ManifoldKNNClassifier) -> NDArray[Any]:
