@@ -41,38 +41,15 @@ _MARGIN = 0.05  # of the range, around the data
 
 @dataclass
 class _Display:
-    """Rows in the plane, and where they were drawn last.
+    """Rows in the plane, and where they were drawn last."""
 
-    Attributes
-    ----------
-    places : ndarray of shape (n_samples, 2)
-        Where the rows are drawn.
-    labeled : ndarray of int
-        Labelled rows.
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        What was drawn last.
-    """
-
-    places: NDArray[np.float64]
+    places: NDArray[np.float64]  # (n_samples, 2)
     labeled: NDArray[np.intp]
     ax_: Axes = field(init=False, repr=False)
     figure_: Figure | SubFigure = field(init=False, repr=False)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure if not given.
-        title : str, optional
-            Title of the axes.
-
-        Returns
-        -------
-        self
-            With `ax_` and `figure_`.
-        """
+        """Draw into axes, or a new figure if none are given; sets `ax_` and `figure_`."""
         ax = new_axes() if ax is None else ax
         self._draw(ax)
         if title is not None:

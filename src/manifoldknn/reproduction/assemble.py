@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from manifoldknn.base.atomic import replaced_file
-from manifoldknn.reproduction.experiment import Experiment, Row, Scalar, Table, Words
+from manifoldknn.reproduction.experiment import Experiment, Row, Table, Words
 from manifoldknn.reproduction.runner import cells_of
 from manifoldknn.reproduction.store import Store
 
@@ -62,16 +62,10 @@ def csv_bytes(rows: list[Row], columns: list[str]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_text(row[name]) for name in columns] for row in rows)
+    for row in rows:  # floats are written by their repr, None as nothing
+        values = [row[name] for name in columns]
+        writer.writerow([str(v).lower() if isinstance(v, bool) else v for v in values])
     return text.getvalue().encode()
-
-
-def _text(value: Scalar) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value) if isinstance(value, float) else str(value)
 
 
 def assemble(experiment: Experiment, store: Store) -> Assembled:

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from joblib import cpu_count
+
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.render import rendered
 from manifoldknn.reproduction.assemble import Assembled
@@ -122,11 +124,9 @@ def _machine() -> str:
     if cpuinfo.exists():
         found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text("utf-8"), re.MULTILINE)
         processor = found[1].strip() if found else processor
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count()
     try:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
         memory = f", {size:.0f} GB of memory"
     except (AttributeError, OSError, ValueError):
         memory = ""
-    return f"{processor}, {cores} cores{memory}, {platform.system()}"
+    return f"{processor}, {cpu_count()} cores{memory}, {platform.system()}"

@@ -7,6 +7,7 @@ confidence and share right over bins, weighted by their rows.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -64,12 +65,8 @@ def calibration(
 
 
 def _cells(plan: Plan) -> list[Cell]:
-    return [
-        Cell("draws", (data, protocol, run), _SECONDS[data])
-        for data in DATA_SETS
-        for protocol in PROTOCOLS
-        for run in range(1 if plan.quick else _RUNS)
-    ]
+    keys = product(DATA_SETS, PROTOCOLS, range(1 if plan.quick else _RUNS))
+    return [Cell("draws", key, _SECONDS[key[0]]) for key in keys]
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
@@ -127,10 +124,9 @@ def _calibration_table(rows: list[Row]) -> Table:
 def _findings(rows: list[Row]) -> list[str]:
     def means(protocol: str, value: str) -> str:
         found = averages(_of(rows, protocol), ["data", "method"], value)
-        gathered: dict[str, list[float]] = {}
-        for (_, method), average in found.items():
-            gathered.setdefault(str(method), []).append(average.mean)
-        return ", ".join(f"{method} {np.mean(of):.1f}" for method, of in gathered.items())
+        methods = dict.fromkeys(method for _, method in found)
+        of = {m: np.mean([a.mean for (_, name), a in found.items() if name == m]) for m in methods}
+        return ", ".join(f"{method} {mean:.1f}" for method, mean in of.items())
 
     return [
         *(

@@ -23,9 +23,10 @@ from manifoldknn.reproduction.figures.averages import (
     over_common_runs,
     table_of,
 )
+from manifoldknn.reproduction.figures.kcurves import measured
 from manifoldknn.reproduction.figures.lines import panels
-from manifoldknn.reproduction.methods import BEYOND, DEFAULT, OF_THE_PAPER, available, error_of
-from manifoldknn.reproduction.problems import drawn, real
+from manifoldknn.reproduction.methods import BEYOND, DEFAULT, OF_THE_PAPER, available
+from manifoldknn.reproduction.problems import real
 from manifoldknn.reproduction.published import DATA_SETS, ERRORS, USPS_SVM_AT_ONE_LABEL
 
 _ALL = tuple(range(1, 40, 2))
@@ -34,7 +35,7 @@ _QUICK = (1, 3, 9, 39)
 _VOTERS = 5
 _CHEAP = ("kNN", "wkNN", "DT", DEFAULT)  # all counts
 _DEAR = ("gkNN", "ANN", "NB")  # some counts, few runs
-_RUNS, _SVM_RUNS, _DEAR_RUNS = 10, 5, 3
+_RUNS, _DEAR_RUNS = {"cheap": 10, "SVM": 5}, 3
 _QUICK_SKIPPED = ("usps", "multifeature")  # of the dear ones
 _SECONDS = {  # per count: cheap, SVM, gkNN, ANN, NB
     "usps": (2.2, 0.35, 2.5, 0.4, 4.0),
@@ -52,17 +53,13 @@ def _counts(kind: str, plan: Plan) -> tuple[int, ...]:
     return _SOME if kind in _DEAR else _ALL
 
 
-def _runs(kind: str) -> int:
-    return _SVM_RUNS if kind == "SVM" else _DEAR_RUNS if kind in _DEAR else _RUNS
-
-
 def _cells(plan: Plan) -> list[Cell]:
     cells = []
     for data in DATA_SETS:
         for place, kind in enumerate(("cheap", "SVM", *_DEAR)):
             if plan.quick and kind in _DEAR and data in _QUICK_SKIPPED:
                 continue
-            runs = 1 if plan.quick else _runs(kind)
+            runs = 1 if plan.quick else _RUNS.get(kind, _DEAR_RUNS)
             seconds = _SECONDS[data][place] * len(_counts(kind, plan))
             cells += [Cell("fig10-11", (data, kind, run), seconds) for run in range(runs)]
     return cells
@@ -70,17 +67,9 @@ def _cells(plan: Plan) -> list[Cell]:
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
     data, kind, run = str(cell.key[0]), str(cell.key[1]), int(cell.key[2] or 0)
-    problem, seed = real(data), plan.seed + run
     methods = (*_CHEAP, *available()) if kind == "cheap" else (kind,)
-    rows: list[Row] = []
-    for count in _counts(kind, plan):
-        y = drawn(problem.truth, count, seed)
-        for method in methods:
-            error = error_of(method, problem, y, k=min(count, _VOTERS), seed=seed)
-            rows.append(
-                {"data": data, "method": method, "labels": count, "run": run, "error": error}
-            )
-    return rows
+    how: Any = {"column": "labels", "most_voters": _VOTERS}
+    return measured(data, real(data), methods, _counts(kind, plan), run, plan, **how)
 
 
 def _tables(rows: list[Row]) -> list[Table]:
@@ -127,10 +116,9 @@ def _leaders(rows: list[Row]) -> Table:
 
 def _known(found: Averages) -> Table:
     """Set our numbers beside what the paper prints of these figures."""
+    both = (("SVM", "SVM"), (DEFAULT, "mkNN"))
     printed = [("usps", "SVM", 1, USPS_SVM_AT_ONE_LABEL)]
-    for data in DATA_SETS:
-        for method, named in (("SVM", "SVM"), (DEFAULT, "mkNN")):
-            printed.append((data, method, 3, ERRORS[data][named].mean))
+    printed += [(d, ours, 3, ERRORS[d][name].mean) for d in DATA_SETS for ours, name in both]
     lines: Lines = [
         [data, method, count, round(ours.mean, 2), theirs, less(ours, theirs)]
         for data, method, count, theirs in printed

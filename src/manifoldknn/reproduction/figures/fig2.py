@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manifoldknn import tired_random_walk
 from manifoldknn.drawing.class_plot import COLORS
@@ -23,21 +22,16 @@ _PATHS = ("iAj", "iBj", "iBCj", "iBCBj")
 _STEPS = (*range(1, 10), *range(10, 100, 10), *range(100, 1001, 100))
 
 
-def _graph() -> NDArray[np.float64]:
-    W = np.zeros((len(_NODES), len(_NODES)))
-    for (a, b), weight in _WEIGHTS.items():
-        W[_NODES.index(a), _NODES.index(b)] = W[_NODES.index(b), _NODES.index(a)] = weight
-    return W
-
-
 def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
     return [Cell("fig2", ("walk",), seconds=0.05)]
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
-    W = _graph()
-    step = _ALPHA * W / W.sum(axis=1, keepdims=True)
     number = {node: i for i, node in enumerate(_NODES)}
+    W = np.zeros((len(_NODES), len(_NODES)))
+    for (a, b), weight in _WEIGHTS.items():
+        W[number[a], number[b]] = W[number[b], number[a]] = weight
+    step = _ALPHA * W / W.sum(axis=1, keepdims=True)
     rows = [_row("edge", f"{a}-{b}", None, w) for (a, b), w in _WEIGHTS.items()]
     for path in _PATHS:
         hops = [step[number[a], number[b]] for a, b in pairwise(path)]
@@ -49,12 +43,10 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
         if t in _STEPS:
             rows.append(_row("sum", "i → j", t, float(total[number["i"], number["j"]])))
     whole = tired_random_walk(W, _ALPHA)
-    rows += [
-        _row("walk", f"{a} → {b}", None, float(whole[number[a], number[b]]))
-        for a in _NODES
-        for b in _NODES
+    between = product(_NODES, _NODES)
+    return rows + [
+        _row("walk", f"{a} → {b}", None, float(whole[number[a], number[b]])) for a, b in between
     ]
-    return rows
 
 
 def _row(what: str, where: str, steps: int | None, value: float) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,21 +48,6 @@ def answer(method: str, k: int, X: Floats, truth: Ints, labeled: Ints) -> Ints:
     return found
 
 
-def _sample_rows(
-    X: Floats, truth: Ints, labeled: Ints, answers: Mapping[int, Ints] | None = None
-) -> list[Row]:
-    """Return a row for every sample: place, class, whether labelled, and answers by k."""
-    marked = np.isin(np.arange(len(X)), labeled)
-    rows: list[Row] = [
-        {"x": float(a), "y": float(b), "class": int(c), "labelled": bool(m)}
-        for (a, b), c, m in zip(X, truth, marked)
-    ]
-    for k, found in (answers or {}).items():
-        for row, value in zip(rows, found):
-            row[f"k{k}"] = int(value)
-    return rows
-
-
 def error_percent(rows: Sequence[Row], k: int) -> float:
     """Return the share of unlabelled samples that k votes answer wrongly, in %."""
     wrong = [row[f"k{k}"] != row["class"] for row in rows if not row["labelled"]]
@@ -101,18 +86,32 @@ def _of(rows: list[Row], name: str, value: str) -> list[Row]:
     return [row for row in rows if row[name] == value]
 
 
+def _toys(
+    name: str, first: str, keys: Iterable[str], make: Callable[[str], Any], voters: Sequence[int],
+    tables: Callable[[list[Row]], list[Table]], draw: Callable[[list[Row]], Any],
+) -> Experiment:  # fmt: skip
+    """Return an experiment with a cell for every key: a set from `make`, and answers of voters.
+
+    The column `first`, if it has a name, holds the key; where there are voters it is the method.
+    """
+
+    def cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
+        return [Cell(name, (key,), seconds=0.1 + 0.1 * len(voters)) for key in keys]
+
+    def measure(cell: Cell, plan: Plan) -> list[Row]:
+        key = str(cell.key[0])
+        X, truth, labeled = make(key)(random_state=plan.seed)
+        answers = [answer(key, k, X, truth, labeled).tolist() for k in voters]
+        marked = np.isin(np.arange(len(X)), labeled).tolist()
+        whole = zip(*X.T.tolist(), truth.tolist(), marked, *answers)
+        return [dict(zip(columns, (key, *row) if first else row)) for row in whole]
+
+    columns = (*(first,) * bool(first), *_PLACE, *(f"k{k}" for k in voters))
+    return Experiment(name, columns, cells, measure, tables, draw, **told(name))
+
+
 # Figure 1: plain nearest neighbours go wrong.
 _FIRST_VOTERS = (1, 2, 3)
-
-
-def _first_cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-    return [Cell("fig1", ("kNN",), seconds=0.1)]
-
-
-def _measure_first(cell: Cell, plan: Plan) -> list[Row]:
-    X, truth, labeled = make_arch_and_s(random_state=plan.seed)
-    answers = {k: answer(str(cell.key[0]), k, X, truth, labeled) for k in _FIRST_VOTERS}
-    return _sample_rows(X, truth, labeled, answers)
 
 
 def _first_tables(rows: list[Row]) -> list[Table]:
@@ -130,24 +129,12 @@ def _draw_first(rows: list[Row]) -> Any:
     return figure
 
 
-_ANSWERS = tuple(f"k{k}" for k in _FIRST_VOTERS)
-FIG1 = Experiment(
-    "fig1", (*_PLACE, *_ANSWERS), _first_cells, _measure_first, _first_tables, _draw_first,
-    **told("fig1"),
-)  # fmt: skip
+FIG1 = _toys(
+    "fig1", "", ("kNN",), lambda _: make_arch_and_s, _FIRST_VOTERS, _first_tables, _draw_first
+)
 
 
 # Figure 4: the sets themselves.
-def _set_cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-    return [Cell("fig4", (name,), seconds=0.05) for name in SYNTHETIC]
-
-
-def _measure_set(cell: Cell, plan: Plan) -> list[Row]:
-    name = str(cell.key[0])
-    rows = _sample_rows(*SYNTHETIC[name](random_state=plan.seed))
-    return [{"set": name, **row} for row in rows]
-
-
 def _set_tables(rows: list[Row]) -> list[Table]:
     lines: Lines = []
     for number, name in enumerate(SYNTHETIC, 1):
@@ -165,22 +152,11 @@ def _draw_sets(rows: list[Row]) -> Any:
     return figure
 
 
-FIG4 = Experiment(
-    "fig4", ("set", *_PLACE), _set_cells, _measure_set, _set_tables, _draw_sets, **told("fig4")
-)
+FIG4 = _toys("fig4", "set", SYNTHETIC, SYNTHETIC.__getitem__, (), _set_tables, _draw_sets)
 
 
 # Figures 5 to 7: the answers of methods on one of the sets.
-def _answers_experiment(name: str, set_name: str, number: int) -> Experiment:
-    def cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-        return [Cell(name, (method,), seconds=0.3) for method in METHODS]
-
-    def measure(cell: Cell, plan: Plan) -> list[Row]:
-        method = str(cell.key[0])
-        X, truth, labeled = SYNTHETIC[set_name](random_state=plan.seed)
-        answers = {k: answer(method, k, X, truth, labeled) for k in _VOTERS}
-        return [{"method": method, **row} for row in _sample_rows(X, truth, labeled, answers)]
-
+def _answers_experiment(number: int, make: Any) -> Experiment:
     def tables(rows: list[Row]) -> list[Table]:
         errors = {m: [error_percent(_of(rows, "method", m), k) for k in _VOTERS] for m in METHODS}
         notes = [
@@ -191,20 +167,19 @@ def _answers_experiment(name: str, set_name: str, number: int) -> Experiment:
         header = ["method", *(f"{k} vote{'s' * (k > 1)}" for k in _VOTERS), "published"]
         return [Table(caption, header, [[m, *values, None] for m, values in errors.items()], notes)]
 
-    def draw(rows: list[Row]) -> Any:
-        figure, axes = new_figure(11.4, 7.2, 2, 3)
-        for ax, (method, k) in zip(axes.flat, _DRAWN.items()):
-            own, votes = _of(rows, "method", method), f", k = {k}" if k else ""
-            error = error_percent(own, k or 1)
-            _draw_samples(ax, own, f"{method}{votes}: error {error:.1f} %", k or 1)
-        axes.flat[-1].set_visible(False)
-        return figure
-
-    columns = ("method", *_PLACE, *(f"k{k}" for k in _VOTERS))
-    return Experiment(name, columns, cells, measure, tables, draw, **told(name))
+    return _toys(
+        f"fig{4 + number}", "method", METHODS, lambda _: make, _VOTERS, tables, _draw_answers
+    )
 
 
-FIG5, FIG6, FIG7 = (
-    _answers_experiment(f"fig{4 + number}", set_name, number)
-    for number, set_name in enumerate(SYNTHETIC, 1)
-)
+def _draw_answers(rows: list[Row]) -> Any:
+    figure, axes = new_figure(11.4, 7.2, 2, 3)
+    for ax, (method, k) in zip(axes.flat, _DRAWN.items()):
+        own, votes = _of(rows, "method", method), f", k = {k}" if k else ""
+        error = error_percent(own, k or 1)
+        _draw_samples(ax, own, f"{method}{votes}: error {error:.1f} %", k or 1)
+    axes.flat[-1].set_visible(False)
+    return figure
+
+
+FIG5, FIG6, FIG7 = (_answers_experiment(i, make) for i, make in enumerate(SYNTHETIC.values(), 1))

@@ -34,15 +34,12 @@ def _tables(rows: list[Row]) -> list[Table]:
     for row in rows:
         both = [f"{row[f'{what}_stated']} / {row[f'{what}_found']}" for what in _STATED]
         sizes = f"{row['smallest_class']} to {row['largest_class']}"
-        found = "none" if _agree(row) else "classes"
+        agrees = all(row[f"{what}_stated"] == row[f"{what}_found"] for what in _STATED)
+        found = "none" if agrees else "classes"
         lines.append([row["set"], *both, found, row["repeats_removed"], sizes])
     header = ["data set", "samples, published / ours", "features", "classes", "difference",
               "repeated rows removed", "samples per class"]  # fmt: skip
     return [Table("Data sets, published / ours", header, lines)]
-
-
-def _agree(row: Row) -> bool:
-    return all(row[f"{what}_stated"] == row[f"{what}_found"] for what in _STATED)
 
 
 EXPERIMENT = Experiment(

@@ -66,10 +66,7 @@ def _everyone(rows: list[Row]) -> Table:
 def _rivals(rows: list[Row]) -> Table:
     """Compare our default with the best other method of the paper, run by run."""
     lines: Lines = []
-    for data in DATA_SETS:
-        found = _best_rival(rows, data)
-        if found is None:
-            continue
+    for data, found in _rivals_of(rows).items():
         gap = found.gap
         spread = f" ± {gap.std(ddof=1):.2f}" if len(gap) > 1 else ""
         by_run = [f"{gap.mean():+.2f}{spread}", f"{int(np.sum(gap < 0))} of {len(gap)}"]
@@ -95,20 +92,28 @@ class _Rival(NamedTuple):
     gap: NDArray[np.float64]
 
 
-def _best_rival(rows: list[Row], data: str) -> _Rival | None:
-    errors: dict[str, dict[int, float]] = {}
+def _rivals_of(rows: list[Row]) -> dict[str, _Rival]:
+    """Return by set the rival with the lowest error, of those that have all runs of ours."""
+    errors: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
-        if row["data"] == data:
-            of_method = errors.setdefault(str(row["method"]), {})
-            of_method[cast(int, row["run"])] = cast(float, row["error"])
-    ours = errors.get(DEFAULT, {})
-    rivals = {m: errors[m] for m in _RIVALS if m in errors and errors[m].keys() >= ours.keys()}
-    if not ours or not rivals:
-        return None
-    means = {m: float(np.mean([rivals[m][run] for run in ours])) for m in rivals}
-    best = min(means, key=lambda m: means[m])
-    gap = np.array([ours[run] - rivals[best][run] for run in sorted(ours)])
-    return _Rival(float(np.mean(list(ours.values()))), best, means[best], gap)
+        runs = errors.setdefault((str(row["data"]), str(row["method"])), {})
+        runs[cast(int, row["run"])] = cast(float, row["error"])
+    found = {}
+    for data in DATA_SETS:
+        ours, theirs = (
+            errors.get((data, DEFAULT), {}),
+            {m: errors.get((data, m), {}) for m in _RIVALS},
+        )
+        means = {
+            m: float(np.mean([of[run] for run in ours]))
+            for m, of in theirs.items()
+            if ours and of.keys() >= ours.keys()
+        }
+        if means:
+            best = min(means, key=lambda m: means[m])
+            gap = np.array([ours[run] - theirs[best][run] for run in sorted(ours)])
+            found[data] = _Rival(float(np.mean(list(ours.values()))), best, means[best], gap)
+    return found
 
 
 def verdict(gap: NDArray[np.float64]) -> str:
@@ -151,9 +156,9 @@ def _scaling(rows: list[Row]) -> Table:
 def headline(rows: list[Row]) -> Table:
     """Return the short table at the top of the report."""
     found = averages(rows, ["data", "method"])
-    lines: Lines = []
+    rivals, lines = _rivals_of(rows), []
     for data in DATA_SETS:
-        rival = _best_rival(rows, data)
+        rival = rivals.get(data)
         ours = [found.get((data, method)) for method in (PUBLISHED, DEFAULT)]
         runs = dict.fromkeys(average.n_runs for average in ours if average is not None)
         lines.append([data, f"{ERRORS[data]['mkNN'].mean:.1f}", *map(mean_and_deviation, ours),
@@ -214,8 +219,7 @@ def _nearness(found: Averages) -> list[str]:
 
 def _standing(rows: list[Row]) -> list[str]:
     """Tell where our default has the lowest error of all methods of the paper."""
-    rivals = {data: found for data in DATA_SETS if (found := _best_rival(rows, data))}
-    behind = []
+    rivals, behind = _rivals_of(rows), []
     for data, (_, best, _, gap) in rivals.items():
         if gap.mean() > 0:
             proof = "too few runs to tell"
