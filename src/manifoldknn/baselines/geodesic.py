@@ -65,10 +65,6 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
         Labelled rows.
     unreached_ : ndarray of bool of shape (n_samples,)
         Rows that no path joins to a labelled sample.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
 
     Notes
     -----

@@ -49,10 +49,6 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
         Widths used; 0 marks features that are left out.
     class_log_prior_ : ndarray of shape (n_classes,)
         log p(c).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
 
     Notes
     -----

@@ -47,10 +47,6 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         cross-validation never needs it.
     transduction_ : ndarray of shape (n_samples,)
         Its label for every training row.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
 
     Notes
     -----

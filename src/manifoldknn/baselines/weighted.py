@@ -65,10 +65,6 @@ class WeightedKNNClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
 
     Notes
     -----

@@ -63,22 +63,12 @@ class _Display:
 
 @dataclass
 class DecisionDisplay(_Display):
-    """Which class a two-dimensional classifier gives to every point of the plane.
+    """Which class a two-dimensional classifier gives to every point of the plane."""
 
-    Attributes
-    ----------
-    xs, ys : ndarray of shape (grid_resolution,)
-        Sides of the grid that was asked.
-    shares : ndarray of shape (grid_resolution, grid_resolution, n_classes)
-        Class shares at its points, a row for each of `ys`.
-    classes_of : ndarray of shape (n_samples,)
-        Class of each row.
-    """
-
-    xs: NDArray[np.float64]
+    xs: NDArray[np.float64]  # sides of the grid that was asked, (grid_resolution,)
     ys: NDArray[np.float64]
-    shares: NDArray[np.float64]
-    classes_of: NDArray[Any]
+    shares: NDArray[np.float64]  # of the classes at its points, a row for each of `ys`
+    classes_of: NDArray[Any]  # class of each sample
 
     @classmethod
     def from_estimator(
@@ -97,12 +87,10 @@ class DecisionDisplay(_Display):
         ----------
         classifier : ManifoldKNNClassifier
             Fitted on two columns.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure if not given.
         grid_resolution : int, default=100
             Points along each side of the grid that is asked.
-        title : str, optional
-            Title of the axes.
+        ax, title
+            Where to draw, a new figure if not given, and a title.
 
         Returns
         -------
@@ -151,34 +139,20 @@ class DecisionDisplay(_Display):
         colors = np.array([to_rgb(COLORS[i % len(COLORS)]) for i in range(n_classes)])
         strength = (self.shares.max(axis=2) - 1 / n_classes) / max(1 - 1 / n_classes, 1e-12)
         opacity = 0.1 + 0.35 * np.clip(strength, 0, 1)
-        ax.imshow(
-            np.concatenate([colors[self.shares.argmax(axis=2)], opacity[..., None]], axis=2),
-            extent=(self.xs[0], self.xs[-1], self.ys[0], self.ys[-1]),
-            origin="lower",
-            aspect="auto",
-            interpolation="nearest",
-            zorder=0,
-        )
+        picture = np.concatenate([colors[self.shares.argmax(axis=2)], opacity[..., None]], axis=2)
+        extent = (self.xs[0], self.xs[-1], self.ys[0], self.ys[-1])
+        how: Any = {"origin": "lower", "aspect": "auto", "interpolation": "nearest", "zorder": 0}
+        ax.imshow(picture, extent=extent, **how)
         plot_classes(self.places, self.classes_of, self.labeled, ax=ax)
 
 
 @dataclass
 class GraphDisplay(_Display):
-    """The edges of the graph and the rows.
+    """The edges of the graph and the rows."""
 
-    Attributes
-    ----------
-    edges : ndarray of shape (n_edges, 2)
-        Rows that are linked; must-links are not among them.
-    strength : ndarray of shape (n_edges,)
-        Their weights.
-    classes_of : ndarray of shape (n_samples,)
-        Class of each row.
-    """
-
-    edges: NDArray[np.intp]
-    strength: NDArray[np.float64]
-    classes_of: NDArray[Any]
+    edges: NDArray[np.intp]  # rows that are linked, (n_edges, 2); must-links are not among them
+    strength: NDArray[np.float64]  # their weights
+    classes_of: NDArray[Any]  # class of each sample
 
     @classmethod
     def from_estimator(
@@ -197,10 +171,8 @@ class GraphDisplay(_Display):
             Fitted, on a sparse graph of at most 200,000 edges.
         points : array-like of shape (n_samples, 2), optional
             Where to draw the rows; by default their two columns or main directions.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure if not given.
-        title : str, optional
-            Title of the axes.
+        ax, title
+            Where to draw, a new figure if not given, and a title.
 
         Returns
         -------
@@ -230,13 +202,8 @@ class GraphDisplay(_Display):
         W = sparse.coo_array(graph.log_weights)
         once = W.row < W.col
         edges = np.column_stack([W.row[once], W.col[once]]).astype(np.intp)
-        made = cls(
-            _places(classifier, points),
-            classifier.labeled_indices_,
-            edges,
-            np.exp(W.data[once]),
-            classifier.transduction_,
-        )
+        places, labeled = _places(classifier, points), classifier.labeled_indices_
+        made = cls(places, labeled, edges, np.exp(W.data[once]), classifier.transduction_)
         return made.plot(ax=ax, title=title)
 
     def _draw(self, ax: Axes) -> None:
@@ -251,15 +218,9 @@ class GraphDisplay(_Display):
 
 @dataclass
 class ConfidenceDisplay(_Display):
-    """The rows, coloured by the share of the vote that their class has.
+    """The rows, coloured by the share of the vote that their class has."""
 
-    Attributes
-    ----------
-    confidence : ndarray of shape (n_samples,)
-        That share.
-    """
-
-    confidence: NDArray[np.float64]
+    confidence: NDArray[np.float64]  # that share, (n_samples,)
 
     @classmethod
     def from_estimator(
@@ -278,10 +239,8 @@ class ConfidenceDisplay(_Display):
             Fitted.
         points : array-like of shape (n_samples, 2), optional
             Where to draw the rows; by default their two columns or main directions.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure if not given.
-        title : str, optional
-            Title of the axes.
+        ax, title
+            Where to draw, a new figure if not given, and a title.
 
         Returns
         -------

@@ -64,8 +64,10 @@ def write_report(
     labeled = clf.labeled_indices_
     names = [_color(i) for i in range(len(clf.classes_))]
     colors = np.array([_rgb(name) for name in names] + [(180, 180, 180)], dtype=np.uint8)
+    far = np.argsort(-off_manifold, kind="stable")[:5]
     page = rendered(
         "manifoldknn.report",
+        "page.html",
         name="standard input" if options.file == "-" else Path(options.file).name,
         label=options.label,
         data=data,
@@ -81,7 +83,10 @@ def write_report(
         suggestions=suggestions,
         suspicious=suspicious,
         n_suspicious=n_suspicious,
-        health=_health(health, session, off_manifold),
+        health=health,
+        known=known,
+        short=_short,
+        farthest=[(session.ids[i], off_manifold[i]) for i in far],
         settings=_settings(clf, options),
         rows=_rows_data(session, pixels, codes, confidence),
     )
@@ -175,33 +180,6 @@ def _suspicious(session: Session) -> tuple[int, list[tuple[str, str, str, float,
         (_short(name), _short(given), _short(better), share, _beside(session, row))
         for name, given, better, share, row in islice(zip(*columns), _MOST_LISTED)
     ]
-
-
-def _health(
-    health: GraphHealth, session: Session, off_manifold: NDArray[np.float64]
-) -> dict[str, str]:
-    far = np.argsort(-off_manifold, kind="stable")[:5]
-    hops = ", ".join(f"{h if h >= 0 else 'never'}: {c:,}" for h, c in sorted(health.hops.items()))
-    islands = "; ".join(
-        f"{i['size']:,} rows, {i['n_labeled']} labels, such as {_short(i['example'], 24)}"
-        for i in health.islands
-    )
-    hubs = ", ".join(f"{_short(h['id'], 24)} ({h['count']:,} rows)" for h in health.hubs)
-    low, middle, high = health.edges_per_row
-    return {
-        "edges": f"{health.n_edges:,}; per row {low:.0f} to {high:.0f}, typically {middle:.0f}",
-        "components": f"{health.n_components:,}",
-        "islands held by weak edges": islands or "none",
-        "edges to the nearest label: rows": hops,
-        "hubs": hubs or "none",
-        "sigma": f"{known(health.sigma, '.4g')}; the best edge of a row typically weighs "
-        f"{known(health.typical_weight, '.2g')}",
-        "dimension": f"{known(health.intrinsic, '.1f')}; {health.ambient} features",
-        "repeated rows": f"{health.n_duplicates:,}",
-        "farthest off their neighbours' surface (above 1 is odd)": ", ".join(
-            f"{_short(session.ids[i], 24)} ({off_manifold[i]:.1f})" for i in far
-        ),
-    }
 
 
 def _settings(clf: Any, options: argparse.Namespace) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Self
 
 Scalar = str | int | float | bool | None
 Row = dict[str, Scalar]
@@ -69,6 +69,11 @@ class Experiment:
     findings: Words = ()
     differences: Words = ()
     notes: Words = ()
+
+    @classmethod
+    def told(cls, name: str, *parts: Any, **more: Any) -> Self:
+        """Return an experiment of some parts, with the words that ``words.toml`` has for it."""
+        return cls(name, *parts, **told(name) | more)
 
 
 @cache

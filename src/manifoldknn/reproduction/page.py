@@ -46,6 +46,7 @@ def report_page(parts: Sequence[Assembled], store: Store, *, jobs: int, command:
     work: Lines = [[p.experiment.name, p.n_cells, round(p.seconds, 1)] for p in parts]
     return rendered(
         "manifoldknn.reproduction",
+        "page.html",
         parts=parts,
         quick=store.plan.quick,
         seconds=sum(part.seconds for part in parts),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import averages, by_method, mean_and_deviation
 from manifoldknn.reproduction.figures.lines import STYLES, grouped_bars, new_figure
 from manifoldknn.reproduction.methods import (
@@ -171,7 +171,6 @@ def _reliability(rows: list[Row]) -> tuple[Floats, Floats]:
     return confidence / n_rows, right / n_rows
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Experiment.told(
     "draws", _COLUMNS, _cells, _measure, _tables, _draw, datasets=DATA_SETS, findings=_findings,
-    **told("draws"),
 )  # fmt: skip

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manifoldknn.reproduction.experiment import (
-    Cell,
-    Experiment,
-    Lines,
-    Plan,
-    Row,
-    Scalar,
-    Table,
-    told,
-)
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
 from manifoldknn.reproduction.figures.averages import (
     ENOUGH,
     Averages,
@@ -150,7 +141,6 @@ def _draw(rows: list[Row]) -> Any:
 
 
 _COLUMNS = ("data", "method", "labels", "run", "error")
-EXPERIMENT = Experiment(
+EXPERIMENT = Experiment.told(
     "fig10-11", _COLUMNS, _cells, _measure, _tables, _draw, datasets=DATA_SETS, findings=_findings,
-    **told("fig10-11"),
 )  # fmt: skip

@@ -184,7 +184,7 @@ def _draw(rows: list[Row]) -> Any:
 
 
 _COLUMNS = ("data", "strategy", "online", "error", "seconds", "timed")
-EXPERIMENT = Experiment(
+EXPERIMENT = Experiment.told(
     "fig12", _COLUMNS, _cells, _measure, _tables, _draw, timings=("seconds",), datasets=_SETS,
-    findings=_findings, **told("fig12") | {"differences": _differences},
+    findings=_findings, differences=_differences,
 )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from manifoldknn import tired_random_walk
 from manifoldknn.drawing.class_plot import COLORS
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.lines import new_figure
 
 _ALPHA = 0.99
@@ -116,4 +116,4 @@ def _draw_graph(ax: Any, edges: dict[Any, float]) -> None:
 
 
 _COLUMNS = ("what", "where", "steps", "value")
-EXPERIMENT = Experiment("fig2", _COLUMNS, _cells, _measure, _tables, _draw, **told("fig2"))
+EXPERIMENT = Experiment.told("fig2", _COLUMNS, _cells, _measure, _tables, _draw)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from manifoldknn import constrained_graph, simplex_weights, walk_weights
 from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.drawing.class_plot import COLORS
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.lines import new_figure
 
 _NEIGHBORS = 10
@@ -141,4 +141,4 @@ def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
 
 
 _COLUMNS = ("what", "x", "y", "labelled", "value")
-EXPERIMENT = Experiment("fig3", _COLUMNS, _cells, _measure, _tables, _draw, **told("fig3"))
+EXPERIMENT = Experiment.told("fig3", _COLUMNS, _cells, _measure, _tables, _draw)

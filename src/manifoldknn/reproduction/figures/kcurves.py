@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from manifoldknn.reproduction.experiment import (
-    Cell,
-    Experiment,
-    Lines,
-    Plan,
-    Row,
-    Scalar,
-    Table,
-    told,
-)
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
 from manifoldknn.reproduction.figures.averages import averages, curves, over_common_runs, table_of
 from manifoldknn.reproduction.figures.lines import panels
 from manifoldknn.reproduction.methods import DEFAULT, NEAREST, PUBLISHED, error_of
@@ -134,7 +125,7 @@ def _toy_tables(rows: list[Row]) -> list[Table]:
     ]
 
 
-FIG8 = Experiment("fig8", _COLUMNS, _toy_cells, _measure_toys, _toy_tables, _draw, **told("fig8"))
+FIG8 = Experiment.told("fig8", _COLUMNS, _toy_cells, _measure_toys, _toy_tables, _draw)
 
 # Figure 9: the real sets. One factorisation of the full graph costs O(n³): so many runs are
 # affordable, and seconds of the others are per k of one run.
@@ -168,7 +159,7 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:
     return measured(data, real(data), (*NEAREST, DEFAULT), _sizes(plan), run, plan)
 
 
-FIG9 = Experiment(
+FIG9 = Experiment.told(
     "fig9", _COLUMNS, _cells, _measure, lambda rows: [_table(rows, "six real"), claims(rows)],
-    _draw, datasets=DATA_SETS, **told("fig9"),
+    _draw, datasets=DATA_SETS,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from manifoldknn.baselines import GeodesicKNNClassifier, WeightedKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.drawing.class_plot import COLORS
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.lines import new_figure
 from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS
 from manifoldknn.reproduction.problems import SYNTHETIC, Floats, Ints
@@ -107,7 +107,7 @@ def _toys(
         return [dict(zip(columns, (key, *row) if first else row)) for row in whole]
 
     columns = (*(first,) * bool(first), *_PLACE, *(f"k{k}" for k in voters))
-    return Experiment(name, columns, cells, measure, tables, draw, **told(name))
+    return Experiment.told(name, columns, cells, measure, tables, draw)
 
 
 # Figure 1: plain nearest neighbours go wrong.

@@ -21,16 +21,7 @@ import numpy as np
 
 from manifoldknn.extend.simplex import simplex_weights
 from manifoldknn.graph.constrained import constrained_graph
-from manifoldknn.reproduction.experiment import (
-    Cell,
-    Experiment,
-    Lines,
-    Plan,
-    Row,
-    Scalar,
-    Table,
-    told,
-)
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
 from manifoldknn.reproduction.figures.averages import Average, averages, less, mean_and_deviation
 from manifoldknn.reproduction.figures.lines import grouped_bars, new_figure
 from manifoldknn.reproduction.figures.width import tuned_sigma
@@ -123,6 +114,4 @@ def _draw(rows: list[Row]) -> Any:
 
 
 _COLUMNS = ("data", "method", "run", "samples", "weights", "voting_weights")
-EXPERIMENT = Experiment(
-    "tab4", _COLUMNS, _cells, _measure, _tables, _draw, findings=_findings, **told("tab4")
-)
+EXPERIMENT = Experiment.told("tab4", _COLUMNS, _cells, _measure, _tables, _draw, findings=_findings)

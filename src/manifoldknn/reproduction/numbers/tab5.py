@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from manifoldknn.datasets import PAPER_SETS, load_paper
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 
 _COLUMNS = (
     "set", "n_stated", "n_found", "repeats_removed", "d_stated", "d_found", "classes_stated",
@@ -42,6 +42,6 @@ def _tables(rows: list[Row]) -> list[Table]:
     return [Table("Data sets, published / ours", header, lines)]
 
 
-EXPERIMENT = Experiment(
-    "tab5", _COLUMNS, _cells, _measure, _tables, datasets=tuple(PAPER_SETS), **told("tab5")
+EXPERIMENT = Experiment.told(
+    "tab5", _COLUMNS, _cells, _measure, _tables, datasets=tuple(PAPER_SETS)
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manifoldknn.reproduction.experiment import Cell, Experiment, Plan, Row, told
+from manifoldknn.reproduction.experiment import Cell, Experiment, Plan, Row
 from manifoldknn.reproduction.figures.averages import averages
 from manifoldknn.reproduction.figures.kcurves import FULL_SECONDS, QUICK_PUBLISHED
 from manifoldknn.reproduction.figures.lines import STYLES, WHISKERS, new_figure
@@ -84,7 +84,7 @@ def _draw(rows: list[Row]) -> Any:
 
 
 _COLUMNS = ("data", "method", "run", "error")
-EXPERIMENT = Experiment(
+EXPERIMENT = Experiment.told(
     "tab6", _COLUMNS, _cells, _measure, tables, _draw, datasets=DATA_SETS, headline=headline,
-    findings=findings, **told("tab6"),
+    findings=findings,
 )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 
 from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import averages, curves, less
 from manifoldknn.reproduction.figures.lines import panels
 from manifoldknn.reproduction.figures.width import tuned_sigma
@@ -113,7 +113,6 @@ def _draw(rows: list[Row]) -> Any:
 
 
 _COLUMNS = ("data", "ratio", "method", "run", "error", "seconds")
-EXPERIMENT = Experiment(
+EXPERIMENT = Experiment.told(
     "tab7", _COLUMNS, _cells, _measure, _tables, _draw, timings=("seconds",), datasets=_SETS,
-    **told("tab7"),
 )  # fmt: skip
