@@ -43,28 +43,13 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
         Neighbours that a sample is linked to: the parameter that the paper tunes.
     metric : str or callable, default="euclidean"
         Length of an edge. Features should have comparable scales.
-    unlabeled : object, default="auto"
-        What marks an unlabelled row in y. "auto": -1 among integers; "" among strings.
-        None, NaN and NA always do.
-    on_unreached : {"nearest", "abstain", "raise"}, default="nearest"
-        Answer for rows that no path joins to a labelled sample: the class of the labelled
-        sample nearest by `metric`, the unlabelled marker (with equal probabilities), or
-        an error.
-    n_jobs : int, optional
-        Threads of the neighbour search; all cores by default.
+    unlabeled, on_unreached, n_jobs
+        As in `ManifoldKNNClassifier`; unreached is a row that no path joins to a labelled sample.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes, sorted.
-    transduction_ : ndarray of shape (n_samples,)
-        A label for every row of the fitted X; labelled rows keep theirs.
-    label_distributions_ : ndarray of shape (n_samples, n_classes)
-        Class shares of the vote for every row, labelled ones included.
-    labeled_indices_ : ndarray of int
-        Labelled rows.
-    unreached_ : ndarray of bool of shape (n_samples,)
-        Rows that no path joins to a labelled sample.
+    classes_, transduction_, label_distributions_, labeled_indices_, unreached_
+        As in `ManifoldKNNClassifier`; the distributions are class shares of the vote.
 
     Notes
     -----

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base.parameters import check_integer
 from manifoldknn.drawing.class_plot import COLORS, new_axes, plot_classes
 from manifoldknn.model.rowids import check_all_walked
 
@@ -119,10 +120,7 @@ class DecisionDisplay(_Display):
                 f"plot_decision needs a classifier fitted on 2 columns, not {X.shape[1]}: fit it "
                 "on two columns, or look at plot_confidence."
             )
-        if isinstance(grid_resolution, bool) or not isinstance(grid_resolution, int | np.integer):
-            raise ValueError(f"grid_resolution={grid_resolution!r} must be a whole number.")
-        if grid_resolution < 2:
-            raise ValueError(f"grid_resolution={grid_resolution} must be at least 2.")
+        check_integer("grid_resolution", grid_resolution, minimum=2)
         low, high = X.min(axis=0), X.max(axis=0)
         edge = _MARGIN * np.where(high > low, high - low, 1.0)
         xs, ys = (np.linspace(a, b, grid_resolution) for a, b in zip(low - edge, high + edge))
