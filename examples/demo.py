@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.semi_supervised import LabelSpreading
+from tqdm import tqdm
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.datasets import make_arch_and_s
@@ -57,28 +57,6 @@ class Row(NamedTuple):
     seconds: float
 
 
-class Progress:
-    """A line on stderr that appears only once the work has taken two seconds."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.start = total, 0, time.perf_counter()
-        self.live = sys.stderr.isatty()  # a log file gets no line that rewrites itself
-
-    def step(self, what: str) -> None:
-        """Count one run as done."""
-        self.done += 1
-        elapsed = time.perf_counter() - self.start
-        if self.live and elapsed > 2:
-            left = elapsed / self.done * (self.total - self.done)
-            text = f"{self.done}/{self.total} runs, about {left:.0f} s left: {what}"
-            print(f"\r{text:<78}", end="", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        """Wipe the line."""
-        if self.live:
-            print(f"\r{'':<78}\r", end="", file=sys.stderr, flush=True)
-
-
 def draw_labels(y, seed):
     """Choose the labelled rows: three of each class."""
     rng = np.random.default_rng(seed)
@@ -113,7 +91,8 @@ def measure(method, estimator, setting, X, y, progress):
         seconds.append(time.perf_counter() - start)
         wrong, of = count_errors(predicted, y, labeled)
         errors.append(100 * wrong / of)
-        progress.step(method)
+        progress.set_description_str(method, refresh=False)
+        progress.update()
     return Row(method, setting, np.mean(errors), np.std(errors, ddof=1), np.mean(seconds))
 
 
@@ -129,7 +108,9 @@ def compare_on_digits():
     """Measure all methods; of each peer keep the setting with the lowest error."""
     X, y = load_digits(return_X_y=True)
     X = X / 16  # pixel values 0 to 16, brought to [0, 1]
-    progress = Progress(len(SEEDS) * (1 + sum(map(len, PEERS.values()))))
+    n_runs = len(SEEDS) * (1 + sum(map(len, PEERS.values())))
+    # Only on a terminal, and once the work has taken two seconds.
+    progress = tqdm(total=n_runs, unit="run", disable=None, delay=2, leave=False)
     rows = []
     for method, candidates in PEERS.items():
         tried = [measure(method, e, describe(e), X, y, progress) for e in candidates]

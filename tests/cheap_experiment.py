@@ -50,13 +50,13 @@ def measure(cell, plan):
     ]
 
 
-def tables(rows, plan):  # noqa: ARG001
+def tables(rows):
     header = ["cell", "ours", "published", "difference"]
     lines = [[r["cell"], r["value"], 0.5, r["value"] - 0.5] for r in rows if r["i"] == 0]
     return [Table("Values <of> cells", header, lines, ["A note & more."])]
 
 
-def draw(rows, plan):  # noqa: ARG001
+def draw(rows):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(3, 2))
@@ -73,8 +73,8 @@ EXPERIMENT = Experiment(
     tables=tables,
     draw=draw,
     timings=["seconds"],
-    headline=lambda rows, plan: Table("Main values", ["n"], [[len(rows)]]),  # noqa: ARG005
-    findings=lambda rows, plan: [f"There are {len(rows)} <rows>."],  # noqa: ARG005
+    headline=lambda rows: Table("Main values", ["n"], [[len(rows)]]),
+    findings=lambda rows: [f"There are {len(rows)} <rows>."],
     differences=["Differs from the paper in everything."],
-    notes=lambda rows, plan: [f"The last row is {rows[-1]['cell']}."],  # noqa: ARG005
+    notes=lambda rows: [f"The last row is {rows[-1]['cell']}."],
 )

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 from contextlib import redirect_stdout
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,7 +24,8 @@ FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 EVIL = (
-    '<img src=x onerror="document.title=1"></script><script>document.title="run"</script>@@data@@'
+    '<img src=x onerror="document.title=1"></script><script>document.title="run"</script>'
+    "{{ 7 * 7 }}' & {% raw %}<!--"
 )
 
 
@@ -56,9 +58,11 @@ class _Checker(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.fetched, self.open = [], []
+        self.fetched, self.open, self.pictures, self.scripts = [], [], 0, 0
 
     def handle_starttag(self, tag, attrs):
+        self.pictures += tag == "img"
+        self.scripts += tag == "script"
         self.fetched += [v for k, v in attrs if k in ("src", "href") and not v.startswith("data:")]
         if tag not in ("meta", "img", "line", "rect", "br"):
             self.open.append(tag)
@@ -74,7 +78,7 @@ def test_self_contained_and_well_formed(page):
     checker.feed(text)
     assert checker.fetched == []
     assert checker.open == []
-    assert "@@" not in text
+    assert not re.search(r"\{\{|\{%|\}\}", text)
     assert not re.search(r"https?://", text)
 
 
@@ -201,19 +205,42 @@ def test_hover_tells_the_row_and_its_voters(page):
     assert 'data-ready="600"' in dom
 
 
-@needs_browser
-def test_what_stands_in_the_table_is_not_run(tmp_path):
-    rng = np.random.default_rng(0)
-    with (tmp_path / "evil.csv").open("w", newline="", encoding="utf-8") as file:
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory):
+    """A page of a table whose every name is hostile, with wrong labels that are listed too."""
+    folder, rng = tmp_path_factory.mktemp("evil"), np.random.default_rng(0)
+    with (folder / "evil.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["id", f"x{EVIL}", "y", "label"])
+        writer.writerow(["id", f"x{EVIL}", "y", f"label{EVIL}"])
         for i in range(60):
-            label = ["b", EVIL][i % 2] if i < 8 else ""
-            writer.writerow([f"{i}{EVIL}", *(rng.normal(size=2) + 4 * (i % 2)), label])
-    code = main(["classify", str(tmp_path / "evil.csv"), "--label", "label", "--id", "id",
-                 "--quiet", "--report", str(tmp_path / "r.html")])  # fmt: skip
+            label = ["b", EVIL][(i + (i == 19)) % 2] if i < 20 else ""
+            writer.writerow([f"{i}{EVIL}", *(rng.normal(size=2) + 9 * (i % 2)), label])
+    code = main(["classify", str(folder / "evil.csv"), "--label", f"label{EVIL}", "--id", "id",
+                 "--quiet", "--report", str(folder / "r.html")])  # fmt: skip
     assert code == 0
-    dom = in_browser(tmp_path / "r.html")
+    return folder / "r.html"
+
+
+def test_what_stands_in_the_table_is_only_text(evil):
+    """Every hostile name is read back as it was, from text or from the data of the script."""
+    text = evil.read_text(encoding="utf-8")
+    checker = _Checker()
+    checker.feed(text)
+    assert (checker.open, checker.fetched, checker.pictures) == ([], [], 2)
+    assert checker.scripts == 2
+    shown = unescape(text)
+    assert f"evil.csv: label{EVIL}" in shown
+    assert f"label label{EVIL}" in shown
+    assert EVIL[:23] in re.search(r"Labels to look at again(.*?)Health", shown, re.S)[1]
+    assert "49" not in shown[: shown.index("<h2>Summary")]
+    data = json.loads(re.search(r'id="rows">(.*?)</script>', text, re.S)[1])
+    assert data["classes"] == [EVIL[:80], "b"]
+    assert data["ids"][7] == f"7{EVIL}"[:80]
+
+
+@needs_browser
+def test_what_stands_in_the_table_is_not_run(evil):
+    dom = in_browser(evil)
     assert "<title>run" not in dom
     assert "<title>1" not in dom
     assert '<img src="x"' not in dom

@@ -88,8 +88,8 @@ def test_without_a_cell_there_is_no_file(tmp_path):
 
 @pytest.mark.parametrize("part", ["tables", "draw"])
 def test_a_table_or_figure_that_fails_is_told(tmp_path, part):
-    def broken(rows, plan):
-        raise ZeroDivisionError(f"{len(rows)} {plan.seed}")
+    def broken(rows):
+        raise ZeroDivisionError(f"{len(rows)} rows")
 
     made = assemble(replace(cheap.EXPERIMENT, **{part: broken}), filled(tmp_path))
     assert len(made.problems) == 1

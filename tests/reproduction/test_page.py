@@ -49,7 +49,7 @@ def checked(page):
     assert len(set(checker.ids)) == len(checker.ids)
     assert all(link[0] == "#" and link[1:] in checker.ids for link in checker.links)
     assert all(source.startswith("data:image/png;base64,") for source in checker.sources)
-    assert not re.search(r"https?://|@import|url\(|@@", page)
+    assert not re.search(r"https?://|@import|url\(|\{\{|\{%|\}\}", page)
     return checker, " ".join("".join(checker.text).split())
 
 
@@ -148,6 +148,20 @@ def test_what_is_missing_is_said_at_the_top(store):
     _, text = checked(report_page(parts, store, jobs=1, command=""))
     assert "1 of 2 tables and figures" in text
     assert "Not complete.fig2: 2 of 3 <cells>" in text
+
+
+def test_nothing_of_a_run_becomes_markup(store):
+    evil = "</style><script>1</script><img src=x onerror='1'>\"{{ 7 * 7 }}"
+    table = Table(evil, [evil], [[evil]], [evil])
+    texts = {name: [evil] for name in ("findings", "differences", "notes", "problems")}
+    made = part(headline=table, tables=[table], **texts)
+    made.experiment = replace(made.experiment, title=evil)
+    page = report_page([made], store, jobs=1, command=evil)
+    _, text = checked(page.replace("{{", "").replace("}}", ""))
+    assert (
+        text.count(evil.replace("{{", "").replace("}}", "")) == 17
+    )  # each place once: two tables of four, and nine others
+    assert "49" not in text
 
 
 def test_it_is_written_beside_the_rest(store):

@@ -2,5 +2,5 @@
 
 `labels` and `samples` are what users bring, checked; `parameters` what is allowed. `distances`,
 `csr` and `tensors` are arithmetic; `threads`, `progress`, `heap` and `atomic` deal with
-the machine: cores, messages, memory, files.
+the machine: cores, messages, memory, files; `render` fills in pages.
 """

@@ -43,32 +43,13 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
         Neighbours that a sample is linked to: the parameter that the paper tunes.
     metric : str or callable, default="euclidean"
         Length of an edge. Features should have comparable scales.
-    unlabeled : object, default="auto"
-        What marks an unlabelled row in y. "auto": -1 among integers; "" among strings.
-        None, NaN and NA always do.
-    on_unreached : {"nearest", "abstain", "raise"}, default="nearest"
-        Answer for rows that no path joins to a labelled sample: the class of the labelled
-        sample nearest by `metric`, the unlabelled marker (with equal probabilities), or
-        an error.
-    n_jobs : int, optional
-        Threads of the neighbour search; all cores by default.
+    unlabeled, on_unreached, n_jobs
+        As in `ManifoldKNNClassifier`; unreached is a row that no path joins to a labelled sample.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes, sorted.
-    transduction_ : ndarray of shape (n_samples,)
-        A label for every row of the fitted X; labelled rows keep theirs.
-    label_distributions_ : ndarray of shape (n_samples, n_classes)
-        Class shares of the vote for every row, labelled ones included.
-    labeled_indices_ : ndarray of int
-        Labelled rows.
-    unreached_ : ndarray of bool of shape (n_samples,)
-        Rows that no path joins to a labelled sample.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
+    classes_, transduction_, label_distributions_, labeled_indices_, unreached_
+        As in `ManifoldKNNClassifier`; the distributions are class shares of the vote.
 
     Notes
     -----
@@ -115,19 +96,9 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the shortest paths from the labelled rows and classify the others.
+        """Find the shortest paths from the labelled rows of X and classify the others.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            All samples, labelled and unlabelled.
-        y : array-like of shape (n_samples,)
-            Labels; -1, None, NaN, NA or "" (or `unlabeled`) where there is none.
-
-        Returns
-        -------
-        self : GeodesicKNNClassifier
-            Fitted.
+        y holds -1, None, NaN, NA or "" (or `unlabeled`) where there is no label; X may be sparse.
         """
         check_integer("n_neighbors", self.n_neighbors, minimum=1)
         check_integer("graph_neighbors", self.graph_neighbors, minimum=1)
@@ -158,32 +129,13 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify new rows by the paths through their neighbours.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            New rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            Labels; the unlabelled marker where the classifier abstains.
+        The unlabelled marker is returned where the classifier abstains.
         """
         _, codes = self._asked(X)
         return self._labels.decode(codes)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the class shares of the vote for new rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            New rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_classes)
-            Shares in the order of `classes_`; rows sum to 1.
-        """
+        """Return the class shares of the vote for new rows, in the order of `classes_`."""
         return self._asked(X)[0]
 
     def kneighbors(self, X: Any = None) -> tuple[Floats, Ints]:

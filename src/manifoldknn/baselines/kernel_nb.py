@@ -49,10 +49,6 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
         Widths used; 0 marks features that are left out.
     class_log_prior_ : ndarray of shape (n_classes,)
         log p(c).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
 
     Notes
     -----
@@ -84,20 +80,7 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
         self.class_prior = class_prior
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Remember the samples and choose the widths.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Labelled samples.
-        y : array-like of shape (n_samples,)
-            Their classes.
-
-        Returns
-        -------
-        self : KernelNaiveBayes
-            Fitted.
-        """
+        """Remember labelled samples and their classes, and choose the widths."""
         check_positive("bandwidth_scale", self.bandwidth_scale)
         if self.bandwidth not in ("shared", "normal"):
             check_positive("bandwidth", self.bandwidth, or_else="'shared' or 'normal'")
@@ -125,18 +108,7 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Return log p(c) + log p(x | c).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_classes)
-            In the order of `classes_`.
-        """
+        """Return log p(c) + log p(x | c), a row per row of X, in the order of `classes_`."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         joint = [
@@ -146,34 +118,12 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
         return np.column_stack(joint)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_classes)
-            In the order of `classes_`; rows sum to 1.
-        """
+        """Return the probabilities of the classes, in the order of `classes_`."""
         joint = self.predict_joint_log_proba(X)
         return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Classify rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            The most probable classes.
-        """
+        """Return the most probable class of every row."""
         joint = self.predict_joint_log_proba(X)
         return np.asarray(self.classes_[joint.argmax(axis=1)])
 

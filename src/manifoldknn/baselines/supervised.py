@@ -18,18 +18,10 @@ __all__ = ["SUPERVISED", "Baseline", "supervised"]
 
 @dataclass(frozen=True)
 class Baseline:
-    """A classifier and the values to try.
+    """A classifier and the values to try."""
 
-    Attributes
-    ----------
-    estimator : classifier
-        Not fitted, with its usual parameters.
-    grid : dict
-        Values by parameter, the usual one first: of equal ones the first wins. Empty where
-        nothing is tuned.
-    """
-
-    estimator: Any
+    estimator: Any  # not fitted, with its usual parameters
+    # By parameter, the usual value first: of equal ones the first wins. Empty: nothing is tuned.
     grid: dict[str, list[Any]]
 
 

@@ -47,10 +47,6 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         cross-validation never needs it.
     transduction_ : ndarray of shape (n_samples,)
         Its label for every training row.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
 
     Notes
     -----
@@ -76,20 +72,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.unlabeled = unlabeled
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Remember the training rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            All training rows, labelled and unlabelled.
-        y : array-like of shape (n_samples,)
-            Labels; the marker where there is none.
-
-        Returns
-        -------
-        self : TransductiveClassifier
-            Ready to be asked.
-        """
+        """Remember all training rows; y has the marker where there is no label."""
         with all_or_nothing(self):
             X = self._checked(X, reset=True)
             labels = encode_labels(y, unlabeled=self._marker())
@@ -143,53 +126,16 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     @_answers("predict")  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> NDArray[Any]:
-        """Classify rows as unlabelled ones among the training rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            Labels.
-        """
+        """Classify rows as unlabelled ones among the training rows."""
         return self._with(X, "transduction_", "predict")
 
     @_answers("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return class probabilities of rows as unlabelled ones among the training rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_classes)
-            In the order of `classes_`.
-        """
+        """Return class probabilities of rows as unlabelled ones among the training rows."""
         return self._with(X, "label_distributions_", "predict_proba")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows that get their label.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features)
-            Rows.
-        y : array-like of shape (n_queries,)
-            Their labels, none missing.
-        sample_weight : array-like of shape (n_queries,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Accuracy.
-        """
+        """Return the share of rows that get their label; y misses none."""
         truth = encode_labels(y, unlabeled=self._marker())
         if (truth.codes < 0).any():
             raise ValueError("y has unlabelled rows, which cannot be scored: leave them out.")

@@ -65,10 +65,6 @@ class WeightedKNNClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
 
     Notes
     -----
@@ -104,20 +100,7 @@ class WeightedKNNClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Remember the samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Labelled samples.
-        y : array-like of shape (n_samples,)
-            Their classes.
-
-        Returns
-        -------
-        self : WeightedKNNClassifier
-            Fitted.
-        """
+        """Remember labelled samples and their classes."""
         check_integer("n_neighbors", self.n_neighbors, minimum=1)
         check_choice("kernel", self.kernel, tuple(KERNELS))
         check_metric(self.metric, is_sparse=False)
@@ -129,18 +112,7 @@ class WeightedKNNClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return each class's share of the weighted vote.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_classes)
-            Shares in the order of `classes_`; rows sum to 1.
-        """
+        """Return each class's share of the weighted vote, in the order of `classes_`."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         k = max(1, min(self.n_neighbors, len(self._codes) - 1))
@@ -151,17 +123,6 @@ class WeightedKNNClassifier(ClassifierMixin, BaseEstimator):
         return class_shares(weights, self._codes[found.indices[:, :k]], len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Classify rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            Classes.
-        """
+        """Classify rows."""
         shares = self.predict_proba(X)
         return np.asarray(self.classes_[winners(shares)])

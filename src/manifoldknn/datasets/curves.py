@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from manifoldknn.base.parameters import check_integer
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Curve = Callable[[Floats], Floats]
@@ -58,7 +60,10 @@ def around_curves(
     either class, which count towards `sizes`. Returns samples, classes, and the rows of the
     labelled samples by class and share.
     """
-    _check_noise(noise)
+    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
+        raise ValueError(
+            f"noise is a standard deviation: pass a finite number of at least 0, not {noise!r}."
+        )
     bridging = _PER_BRIDGE // 2 * _checked_bridges(n_bridges, sizes)  # of each class
     sizes = [size - bridging for size in sizes]
     rng = check_random_state(random_state)
@@ -124,17 +129,8 @@ def split_sizes(n_samples: int | tuple[int, int], at_least: int = 3) -> tuple[in
     return int(sizes[0]), int(sizes[1])
 
 
-def _check_noise(noise: float) -> None:
-    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
-        raise ValueError(
-            f"noise is a standard deviation: pass a finite number of at least 0, not {noise!r}."
-        )
-
-
 def _checked_bridges(n_bridges: int, sizes: Sequence[int]) -> int:
-    whole = isinstance(n_bridges, Integral) and not isinstance(n_bridges, bool)
-    if not whole or n_bridges < 0:
-        raise ValueError(f"n_bridges={n_bridges!r} must be a whole number, at least 0.")
+    check_integer("n_bridges", n_bridges, minimum=0)
     needed = 3 + _PER_BRIDGE // 2 * n_bridges
     if min(sizes) < needed:
         raise ValueError(

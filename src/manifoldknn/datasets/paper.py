@@ -31,27 +31,13 @@ _TOLERANCE = 1e-5  # of class means in [0, 1]; two labels swapped move them by m
 
 @dataclass(frozen=True, eq=False)
 class PaperData:
-    """A checked data set.
+    """A checked data set."""
 
-    Attributes
-    ----------
-    name : str
-        As in the paper.
-    X : ndarray of shape (n_samples, n_features), float64
-        Samples, with repeated rows removed where the paper did that.
-    y : ndarray of shape (n_samples,), int
-        Classes, from 0.
-    n_removed : int
-        Repeated rows that were removed.
-    source : str
-        The file, or the OpenML data sets, that they come from.
-    """
-
-    name: str
-    X: NDArray[np.float64]
-    y: NDArray[np.intp]
-    n_removed: int
-    source: str
+    name: str  # as in the paper
+    X: NDArray[np.float64]  # samples, with repeated rows removed where the paper did that
+    y: NDArray[np.intp]  # classes, from 0
+    n_removed: int  # repeated rows that were removed
+    source: str  # the file, or the OpenML data sets, that they come from
 
 
 def load_paper(name: str, *, scale: bool = True, download: bool = True) -> PaperData:
@@ -104,9 +90,8 @@ def load_paper(name: str, *, scale: bool = True, download: bool = True) -> Paper
     spec = PAPER_SETS[name]
     path = _find(spec)
     if path is not None:
-        X, y = _read(path)
         source = str(path)
-        X, y = _checked(X, y, spec, source)
+        X, y = _checked(*_read(path), spec, source)
     elif download:
         source = f"OpenML {', '.join(map(str, spec.openml))}"
         X, y = _checked(*_fetched(spec), spec, source)
@@ -118,9 +103,8 @@ def load_paper(name: str, *, scale: bool = True, download: bool = True) -> Paper
         raise _wrong(
             source, spec, f"{len(kept)} rows without repetitions", f"{spec.n_paper} different rows"
         )
-    n_removed = len(X) - len(kept)
-    X, y = X[kept], y[kept]
-    return PaperData(name, scaled(X) if scale else X, y, n_removed, source)
+    n_removed, X = len(X) - len(kept), X[kept]
+    return PaperData(name, scaled(X) if scale else X, y[kept], n_removed, source)
 
 
 def _find(spec: Spec) -> Path | None:

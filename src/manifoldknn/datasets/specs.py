@@ -10,43 +10,20 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Spec:
-    """Everything by which a data set is known.
+    """Everything by which a data set is known."""
 
-    Attributes
-    ----------
-    name : str
-        As in the paper.
-    files : tuple of str
-        Names that a file of it may have; the first is the usual one.
-    openml : tuple of int
-        OpenML data sets whose columns it consists of.
-    n_features : int
-        Columns.
-    n_paper : int
-        Rows that the paper states.
-    classes_paper : int
-        Classes that the paper states.
-    drops_repeats : bool
-        Whether the paper's rows are what is left without repeated rows.
-    counts : tuple of int
-        Rows of every class before that, classes in the order of their numbers or names.
-    class_means : tuple of float
-        Mean of all values of every class, columns scaled to [0, 1]. Neither the order of rows
-        and columns nor the unit of a column changes it; wrong labels do.
-    deviation : float
-        Standard deviation of the rows' means, which changes when columns are joined wrongly.
-    """
-
-    name: str
-    files: tuple[str, ...]
-    openml: tuple[int, ...]
+    name: str  # as in the paper
+    files: tuple[str, ...]  # names that a file of it may have; the first is the usual one
+    openml: tuple[int, ...]  # OpenML data sets whose columns it consists of
     n_features: int
-    n_paper: int
-    classes_paper: int
-    drops_repeats: bool
-    counts: tuple[int, ...]
+    n_paper: int  # rows that the paper states
+    classes_paper: int  # classes that the paper states
+    drops_repeats: bool  # whether the paper's rows are what is left without repeated rows
+    counts: tuple[int, ...]  # rows of every class before that, by their numbers or names
+    # Mean of all values of every class, columns scaled to [0, 1]. Neither the order of rows and
+    # columns nor the unit of a column changes it; wrong labels do.
     class_means: tuple[float, ...]
-    deviation: float
+    deviation: float  # of the rows' means, which changes when columns are joined wrongly
 
     @property
     def shape(self) -> tuple[int, int]:

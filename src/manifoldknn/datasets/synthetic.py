@@ -147,25 +147,16 @@ def make_two_circles(
 
     Parameters
     ----------
-    n_samples : int or (int, int), default=400
-        Number of samples in all, of which the outer circle gets the odd one; or on the outer
-        and on the inner circle. Bridging points are among them.
-    noise : float, default=0.03
-        Standard deviation of the Gaussian noise added to both coordinates. The circles are 0.4
-        apart.
+    n_samples, noise, random_state
+        As in `make_arch_and_s`, with the outer circle first. Bridging points are among the
+        samples. The circles are 0.4 apart.
     n_bridges : int, default=3
         Bridges: rows of 4 samples across the gap, of which each class owns the nearer two.
-    random_state : int, RandomState instance or None, default=None
-        Seeds positions, noise and order. Pass an int for the same set at every call.
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2), float64
-        The samples, in random order.
-    y : ndarray of shape (n_samples,), int
-        True classes: 0 on the outer circle, 1 on the inner one.
-    labeled : ndarray of shape (6,), int
-        Rows of the labelled samples: three of class 0, then three of class 1.
+    X, y, labeled
+        As there: class 0 is the outer circle, 1 the inner one.
 
     Notes
     -----
@@ -176,9 +167,7 @@ def make_two_circles(
 
     References
     ----------
-    .. [1] E. Tu, Y. Zhang, L. Zhu, J. Yang and N. Kasabov, "A graph-based semi-supervised k
-       nearest-neighbor method for nonlinear manifold distributed data classification",
-       Information Sciences 367-368, 2016.
+    .. [1] E. Tu et al., as in `make_arch_and_s`.
 
     Examples
     --------
@@ -210,25 +199,14 @@ def make_circle_and_strip(
 
     Parameters
     ----------
-    n_samples : int or (int, int), default=400
-        Number of samples in all, of which the circle gets the odd one; or on the circle and on
-        the strip. Bridging points are among them.
-    noise : float, default=0.03
-        Standard deviation of the Gaussian noise added to both coordinates. Where the strip
-        follows the circle they are 0.35 apart.
-    n_bridges : int, default=3
-        Bridges: rows of 4 samples across the gap, of which each class owns the nearer two.
-    random_state : int, RandomState instance or None, default=None
-        Seeds positions, noise and order. Pass an int for the same set at every call.
+    n_samples, noise, n_bridges, random_state
+        As in `make_two_circles`, the circle in the place of the outer one and the strip in that of
+        the inner one. Where the strip follows the circle they are 0.35 apart.
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2), float64
-        The samples, in random order.
-    y : ndarray of shape (n_samples,), int
-        True classes: 0 on the circle, 1 on the strip.
-    labeled : ndarray of shape (6,), int
-        Rows of the labelled samples: three of class 0, then three of class 1.
+    X, y, labeled
+        As there: class 0 is the circle, 1 the strip.
 
     Notes
     -----
@@ -238,7 +216,7 @@ def make_circle_and_strip(
 
     References
     ----------
-    .. [1] E. Tu et al., as in `make_two_circles`.
+    .. [1] E. Tu et al., as in `make_arch_and_s`.
 
     Examples
     --------
@@ -266,26 +244,14 @@ def make_knot(
 
     Parameters
     ----------
-    n_samples : int or (int, int), default=400
-        Number of samples in all, of which the first strand gets the odd one; or on each strand.
-        Bridging points are among them.
-    noise : float, default=0.03
-        Standard deviation of the Gaussian noise added to both coordinates. The strands are
-        0.47 to 0.5 apart.
-    n_bridges : int, default=3
-        Bridges: rows of 4 samples across the gap, of which each class owns the nearer two.
-    random_state : int, RandomState instance or None, default=None
-        Seeds positions, noise and order. Pass an int for the same set at every call.
+    n_samples, noise, n_bridges, random_state
+        As in `make_two_circles`, with two strands in the place of the circles. They are 0.47 to
+        0.5 apart.
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2), float64
-        The samples, in random order.
-    y : ndarray of shape (n_samples,), int
-        True classes of the two strands.
-    labeled : ndarray of shape (6,), int
-        Rows of the labelled samples: three of class 0, then three of class 1, each from the
-        middle of the knot outwards.
+    X, y, labeled
+        As there; the labelled rows of each strand come from the middle of the knot outwards.
 
     Notes
     -----
@@ -295,7 +261,7 @@ def make_knot(
 
     References
     ----------
-    .. [1] E. Tu et al., as in `make_two_circles`.
+    .. [1] E. Tu et al., as in `make_arch_and_s`.
 
     Examples
     --------

@@ -97,12 +97,7 @@ def plot_classes(
 
 
 def _dots(
-    ax: Axes,
-    points: NDArray[np.float64],
-    *,
-    color: str,
-    edge: str = "none",
-    **style: Any,
+    ax: Axes, points: NDArray[np.float64], *, color: str, edge: str = "none", **style: Any
 ) -> None:
     """Scatter points with filled markers, outlined only where asked."""
     ax.scatter(points[:, 0], points[:, 1], c=color, edgecolors=edge, linewidths=1.4, **style)
@@ -113,8 +108,7 @@ def new_axes() -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        msg = "Plots need matplotlib: pip install 'manifoldknn[plots]'"
-        raise ImportError(msg) from error
+        raise ImportError("Plots need matplotlib: pip install 'manifoldknn[plots]'") from error
     return plt.subplots(layout="constrained")[1]
 
 
@@ -124,27 +118,23 @@ def _checked(
     """Return X and y as arrays and the labelled samples as a mask, or say what does not fit."""
     samples = np.asarray(X, dtype=np.float64)
     if samples.ndim != 2 or samples.shape[1] != 2:
-        msg = (
+        raise ValueError(
             f"X must have the shape (n_samples, 2), not {samples.shape}: bring the data to two "
             "columns first, for instance with sklearn.decomposition.PCA(n_components=2)."
         )
-        raise ValueError(msg)
     classes_of = np.asarray(y)
     if classes_of.shape != (len(samples),):
-        msg = f"y must have the shape ({len(samples)},) to match X, not {classes_of.shape}."
-        raise ValueError(msg)
+        raise ValueError(
+            f"y must have the shape ({len(samples)},) to match X, not {classes_of.shape}."
+        )
     marked = np.zeros(len(samples), dtype=np.bool_)
-    if labeled is None:
-        return samples, classes_of, marked
-    rows = np.asarray(labeled)
+    rows = np.asarray([] if labeled is None else labeled)
     if rows.size == 0:
         return samples, classes_of, marked
     if rows.dtype.kind not in "iub":
-        msg = f"labeled must hold row numbers or a mask of booleans, not {rows.dtype}."
-        raise ValueError(msg)
+        raise ValueError(f"labeled must hold row numbers or a mask of booleans, not {rows.dtype}.")
     try:
         marked[rows] = True
     except IndexError as error:
-        msg = f"labeled does not fit the {len(samples)} rows of X: {error}."
-        raise ValueError(msg) from error
+        raise ValueError(f"labeled does not fit the {len(samples)} rows of X: {error}.") from error
     return samples, classes_of, marked

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base.parameters import check_integer
 from manifoldknn.drawing.class_plot import COLORS, new_axes, plot_classes
 from manifoldknn.model.rowids import check_all_walked
 
@@ -41,38 +42,15 @@ _MARGIN = 0.05  # of the range, around the data
 
 @dataclass
 class _Display:
-    """Rows in the plane, and where they were drawn last.
+    """Rows in the plane, and where they were drawn last."""
 
-    Attributes
-    ----------
-    places : ndarray of shape (n_samples, 2)
-        Where the rows are drawn.
-    labeled : ndarray of int
-        Labelled rows.
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        What was drawn last.
-    """
-
-    places: NDArray[np.float64]
+    places: NDArray[np.float64]  # (n_samples, 2)
     labeled: NDArray[np.intp]
     ax_: Axes = field(init=False, repr=False)
     figure_: Figure | SubFigure = field(init=False, repr=False)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure if not given.
-        title : str, optional
-            Title of the axes.
-
-        Returns
-        -------
-        self
-            With `ax_` and `figure_`.
-        """
+        """Draw into axes, or a new figure if none are given; sets `ax_` and `figure_`."""
         ax = new_axes() if ax is None else ax
         self._draw(ax)
         if title is not None:
@@ -86,22 +64,12 @@ class _Display:
 
 @dataclass
 class DecisionDisplay(_Display):
-    """Which class a two-dimensional classifier gives to every point of the plane.
+    """Which class a two-dimensional classifier gives to every point of the plane."""
 
-    Attributes
-    ----------
-    xs, ys : ndarray of shape (grid_resolution,)
-        Sides of the grid that was asked.
-    shares : ndarray of shape (grid_resolution, grid_resolution, n_classes)
-        Class shares at its points, a row for each of `ys`.
-    classes_of : ndarray of shape (n_samples,)
-        Class of each row.
-    """
-
-    xs: NDArray[np.float64]
+    xs: NDArray[np.float64]  # sides of the grid that was asked, (grid_resolution,)
     ys: NDArray[np.float64]
-    shares: NDArray[np.float64]
-    classes_of: NDArray[Any]
+    shares: NDArray[np.float64]  # of the classes at its points, a row for each of `ys`
+    classes_of: NDArray[Any]  # class of each sample
 
     @classmethod
     def from_estimator(
@@ -112,7 +80,39 @@ class DecisionDisplay(_Display):
         grid_resolution: int = 100,
         title: str | None = None,
     ) -> Self:
-        """Ask a classifier and draw; see `plot_decision`."""
+        """Draw which class a two-dimensional classifier gives to every point of the plane.
+
+        Colours are stronger where the answer is surer.
+
+        Parameters
+        ----------
+        classifier : ManifoldKNNClassifier
+            Fitted on two columns.
+        grid_resolution : int, default=100
+            Points along each side of the grid that is asked.
+        ax, title
+            Where to draw, a new figure if not given, and a title.
+
+        Returns
+        -------
+        DecisionDisplay
+            What was drawn, with its `ax_` and `figure_`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from matplotlib.figure import Figure
+        >>> from manifoldknn import ManifoldKNNClassifier
+        >>> from manifoldknn.datasets import make_arch_and_s
+        >>> from manifoldknn.plots import plot_decision
+        >>> X, truth, labeled = make_arch_and_s(random_state=0)
+        >>> y = np.full(len(X), -1)
+        >>> y[labeled] = truth[labeled]
+        >>> clf = ManifoldKNNClassifier().fit(X, y)
+        >>> display = plot_decision(clf, ax=Figure().subplots(), grid_resolution=20)
+        >>> display.ax_.images[0].get_array().shape
+        (20, 20, 4)
+        """
         check_is_fitted(classifier)
         X = _dense(classifier)
         if X.shape[1] != 2:
@@ -120,10 +120,7 @@ class DecisionDisplay(_Display):
                 f"plot_decision needs a classifier fitted on 2 columns, not {X.shape[1]}: fit it "
                 "on two columns, or look at plot_confidence."
             )
-        if isinstance(grid_resolution, bool) or not isinstance(grid_resolution, int | np.integer):
-            raise ValueError(f"grid_resolution={grid_resolution!r} must be a whole number.")
-        if grid_resolution < 2:
-            raise ValueError(f"grid_resolution={grid_resolution} must be at least 2.")
+        check_integer("grid_resolution", grid_resolution, minimum=2)
         low, high = X.min(axis=0), X.max(axis=0)
         edge = _MARGIN * np.where(high > low, high - low, 1.0)
         xs, ys = (np.linspace(a, b, grid_resolution) for a, b in zip(low - edge, high + edge))
@@ -140,34 +137,20 @@ class DecisionDisplay(_Display):
         colors = np.array([to_rgb(COLORS[i % len(COLORS)]) for i in range(n_classes)])
         strength = (self.shares.max(axis=2) - 1 / n_classes) / max(1 - 1 / n_classes, 1e-12)
         opacity = 0.1 + 0.35 * np.clip(strength, 0, 1)
-        ax.imshow(
-            np.concatenate([colors[self.shares.argmax(axis=2)], opacity[..., None]], axis=2),
-            extent=(self.xs[0], self.xs[-1], self.ys[0], self.ys[-1]),
-            origin="lower",
-            aspect="auto",
-            interpolation="nearest",
-            zorder=0,
-        )
+        picture = np.concatenate([colors[self.shares.argmax(axis=2)], opacity[..., None]], axis=2)
+        extent = (self.xs[0], self.xs[-1], self.ys[0], self.ys[-1])
+        how: Any = {"origin": "lower", "aspect": "auto", "interpolation": "nearest", "zorder": 0}
+        ax.imshow(picture, extent=extent, **how)
         plot_classes(self.places, self.classes_of, self.labeled, ax=ax)
 
 
 @dataclass
 class GraphDisplay(_Display):
-    """The edges of the graph and the rows.
+    """The edges of the graph and the rows."""
 
-    Attributes
-    ----------
-    edges : ndarray of shape (n_edges, 2)
-        Rows that are linked; must-links are not among them.
-    strength : ndarray of shape (n_edges,)
-        Their weights.
-    classes_of : ndarray of shape (n_samples,)
-        Class of each row.
-    """
-
-    edges: NDArray[np.intp]
-    strength: NDArray[np.float64]
-    classes_of: NDArray[Any]
+    edges: NDArray[np.intp]  # rows that are linked, (n_edges, 2); must-links are not among them
+    strength: NDArray[np.float64]  # their weights
+    classes_of: NDArray[Any]  # class of each sample
 
     @classmethod
     def from_estimator(
@@ -178,7 +161,35 @@ class GraphDisplay(_Display):
         ax: Axes | None = None,
         title: str | None = None,
     ) -> Self:
-        """Take the graph of a classifier and draw; see `plot_graph`."""
+        """Draw the edges of the graph, the darker the stronger, and the rows.
+
+        Parameters
+        ----------
+        classifier : ManifoldKNNClassifier
+            Fitted, on a sparse graph of at most 200,000 edges.
+        points : array-like of shape (n_samples, 2), optional
+            Where to draw the rows; by default their two columns or main directions.
+        ax, title
+            Where to draw, a new figure if not given, and a title.
+
+        Returns
+        -------
+        GraphDisplay
+            What was drawn, with its `ax_` and `figure_`. Must-links are not drawn.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from sklearn.datasets import load_iris
+        >>> from manifoldknn import ManifoldKNNClassifier
+        >>> from manifoldknn.plots import plot_graph
+        >>> X, y = load_iris(return_X_y=True)
+        >>> y[5:50] = y[55:100] = y[105:] = -1
+        >>> clf = ManifoldKNNClassifier().fit(X, y)
+        >>> display = plot_graph(clf, ax=Figure().subplots())
+        >>> len(display.ax_.collections[0].get_segments()) == clf.fitted_.graph.log_weights.nnz // 2
+        True
+        """
         check_all_walked(classifier)
         graph = classifier.fitted_.graph
         if not graph.is_sparse or graph.log_weights.nnz > 2 * _MOST_EDGES:
@@ -189,13 +200,8 @@ class GraphDisplay(_Display):
         W = sparse.coo_array(graph.log_weights)
         once = W.row < W.col
         edges = np.column_stack([W.row[once], W.col[once]]).astype(np.intp)
-        made = cls(
-            _places(classifier, points),
-            classifier.labeled_indices_,
-            edges,
-            np.exp(W.data[once]),
-            classifier.transduction_,
-        )
+        places, labeled = _places(classifier, points), classifier.labeled_indices_
+        made = cls(places, labeled, edges, np.exp(W.data[once]), classifier.transduction_)
         return made.plot(ax=ax, title=title)
 
     def _draw(self, ax: Axes) -> None:
@@ -210,15 +216,9 @@ class GraphDisplay(_Display):
 
 @dataclass
 class ConfidenceDisplay(_Display):
-    """The rows, coloured by the share of the vote that their class has.
+    """The rows, coloured by the share of the vote that their class has."""
 
-    Attributes
-    ----------
-    confidence : ndarray of shape (n_samples,)
-        That share.
-    """
-
-    confidence: NDArray[np.float64]
+    confidence: NDArray[np.float64]  # that share, (n_samples,)
 
     @classmethod
     def from_estimator(
@@ -229,7 +229,36 @@ class ConfidenceDisplay(_Display):
         ax: Axes | None = None,
         title: str | None = None,
     ) -> Self:
-        """Take the confidence of a classifier and draw; see `plot_confidence`."""
+        """Draw the rows, coloured by the share of the vote that their class has.
+
+        Parameters
+        ----------
+        classifier : ManifoldKNNClassifier
+            Fitted.
+        points : array-like of shape (n_samples, 2), optional
+            Where to draw the rows; by default their two columns or main directions.
+        ax, title
+            Where to draw, a new figure if not given, and a title.
+
+        Returns
+        -------
+        ConfidenceDisplay
+            What was drawn, with its `ax_` and `figure_`: the axes have a colour bar; labelled
+            rows are large, with a dark outline.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from sklearn.datasets import load_iris
+        >>> from manifoldknn import ManifoldKNNClassifier
+        >>> from manifoldknn.plots import plot_confidence
+        >>> X, y = load_iris(return_X_y=True)
+        >>> y[5:50] = y[55:100] = y[105:] = -1
+        >>> clf = ManifoldKNNClassifier().fit(X, y)
+        >>> display = plot_confidence(clf, ax=Figure().subplots())
+        >>> sum(len(dots.get_offsets()) for dots in display.ax_.collections[:2])
+        150
+        """
         check_is_fitted(classifier)
         places, labeled = _places(classifier, points), classifier.labeled_indices_
         made = cls(places, labeled, classifier.label_distributions_.max(axis=1))
@@ -246,134 +275,9 @@ class ConfidenceDisplay(_Display):
         ax.figure.colorbar(dots, ax=ax, label="confidence")
 
 
-def plot_decision(
-    classifier: ManifoldKNNClassifier,
-    *,
-    ax: Axes | None = None,
-    grid_resolution: int = 100,
-    title: str | None = None,
-) -> DecisionDisplay:
-    """Draw which class a two-dimensional classifier gives to every point of the plane.
-
-    Colours are stronger where the answer is surer.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted on two columns.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure if not given.
-    grid_resolution : int, default=100
-        Points along each side of the grid that is asked.
-    title : str, optional
-        Title of the axes.
-
-    Returns
-    -------
-    DecisionDisplay
-        What was drawn, with its `ax_` and `figure_`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from manifoldknn import ManifoldKNNClassifier
-    >>> from manifoldknn.datasets import make_arch_and_s
-    >>> from manifoldknn.plots import plot_decision
-    >>> X, truth, labeled = make_arch_and_s(random_state=0)
-    >>> y = np.full(len(X), -1)
-    >>> y[labeled] = truth[labeled]
-    >>> clf = ManifoldKNNClassifier().fit(X, y)
-    >>> display = plot_decision(clf, ax=Figure().subplots(), grid_resolution=20)
-    >>> display.ax_.images[0].get_array().shape
-    (20, 20, 4)
-    """
-    return DecisionDisplay.from_estimator(
-        classifier, ax=ax, grid_resolution=grid_resolution, title=title
-    )
-
-
-def plot_graph(
-    classifier: ManifoldKNNClassifier,
-    *,
-    points: ArrayLike | None = None,
-    ax: Axes | None = None,
-    title: str | None = None,
-) -> GraphDisplay:
-    """Draw the edges of the graph, the darker the stronger, and the rows.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted, on a sparse graph of at most 200,000 edges.
-    points : array-like of shape (n_samples, 2), optional
-        Where to draw the rows; by default their two columns or main directions.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure if not given.
-    title : str, optional
-        Title of the axes.
-
-    Returns
-    -------
-    GraphDisplay
-        What was drawn, with its `ax_` and `figure_`. Must-links are not drawn.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from sklearn.datasets import load_iris
-    >>> from manifoldknn import ManifoldKNNClassifier
-    >>> from manifoldknn.plots import plot_graph
-    >>> X, y = load_iris(return_X_y=True)
-    >>> y[5:50] = y[55:100] = y[105:] = -1
-    >>> clf = ManifoldKNNClassifier().fit(X, y)
-    >>> display = plot_graph(clf, ax=Figure().subplots())
-    >>> len(display.ax_.collections[0].get_segments()) == clf.fitted_.graph.log_weights.nnz // 2
-    True
-    """
-    return GraphDisplay.from_estimator(classifier, points=points, ax=ax, title=title)
-
-
-def plot_confidence(
-    classifier: ManifoldKNNClassifier,
-    *,
-    points: ArrayLike | None = None,
-    ax: Axes | None = None,
-    title: str | None = None,
-) -> ConfidenceDisplay:
-    """Draw the rows, coloured by the share of the vote that their class has.
-
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
-    points : array-like of shape (n_samples, 2), optional
-        Where to draw the rows; by default their two columns or main directions.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure if not given.
-    title : str, optional
-        Title of the axes.
-
-    Returns
-    -------
-    ConfidenceDisplay
-        What was drawn, with its `ax_` and `figure_`: the axes have a colour bar; labelled
-        rows are large, with a dark outline.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from sklearn.datasets import load_iris
-    >>> from manifoldknn import ManifoldKNNClassifier
-    >>> from manifoldknn.plots import plot_confidence
-    >>> X, y = load_iris(return_X_y=True)
-    >>> y[5:50] = y[55:100] = y[105:] = -1
-    >>> clf = ManifoldKNNClassifier().fit(X, y)
-    >>> display = plot_confidence(clf, ax=Figure().subplots())
-    >>> sum(len(dots.get_offsets()) for dots in display.ax_.collections[:2])
-    150
-    """
-    return ConfidenceDisplay.from_estimator(classifier, points=points, ax=ax, title=title)
+plot_decision = DecisionDisplay.from_estimator
+plot_graph = GraphDisplay.from_estimator
+plot_confidence = ConfidenceDisplay.from_estimator
 
 
 def _dense(classifier: ManifoldKNNClassifier) -> NDArray[Any]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import argparse
 import base64
-import html
-import json
 import platform
-from importlib import metadata, resources
+from importlib import metadata
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from manifoldknn import find_label_errors, suggest
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.heap import return_freed_memory
 from manifoldknn.base.parameters import PARAMETERS
+from manifoldknn.base.render import rendered
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.report.raster import draw_points, png, shades, to_pixels
@@ -39,9 +39,8 @@ _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7
 _SMALL, _LARGE = 3.0, 8.0
 _MOST_UMAP_ROWS = 20_000
 _MOST_LISTED = 200
+_MOST_IN_LEGEND = 40
 _BARS = 20
-_PLOT_WIDTH, _PLOT_HEIGHT = 440, 170
-_FEW_HIDDEN = 50
 _NEIGHBORS_SHOWN = 5
 _MOST_DECISIONS = 1 << 22  # rows times labels; beyond, finding who decided takes too long
 
@@ -56,44 +55,43 @@ def write_report(
 ) -> None:
     """Write the report of a run to ``options.report``, `data` coming from `summary_data`."""
     clf = session.classifier
-    lists = {
-        "suspicious": _suspicious(session, options),
-        "suggestions": _suggestions(session, options.n),
-    }
+    suggestions = _suggestions(session, options.n)
+    n_suspicious, suspicious = _suspicious(session) if options.validate else (0, None)
     return_freed_memory()
     codes = clf.fitted_.labels.numbers(clf.transduction_)
     how, points = map_coordinates(clf.fitted_.index.X)
     pixels = to_pixels(points, WIDTH, HEIGHT, MARGIN)
     labeled = clf.labeled_indices_
-    colors = np.array([_rgb(_color(i)) for i in range(len(clf.classes_))] + [(180, 180, 180)])
-    colors = colors.astype(np.uint8)
-    name = "standard input" if options.file == "-" else Path(options.file).name
-    parts = {
-        "title": html.escape(f"{name}: {options.label}"),
-        "lead": _lead(data),
-        "summary": f"<pre>{html.escape(summary_text(data | {'advice': [], 'notes': []}))}</pre>",
-        "advice": _remarks(data),
-        "map_words": html.escape(f"Each dot is a row, placed by {how}; near dots are alike."),
-        "hint": f"Point at a dot to see the row{' and who voted for it' * _voters_are_told(clf)}.",
-        "legend": _legend(clf.classes_),
-        "map_class": _picture(pixels, colors[codes], labeled),
-        "map_confidence": _picture(pixels, shades(confidence), labeled),
-        "confidence": html.escape(f"Confidence is {data['confidence_is']}."),
-        "histogram": _histogram(confidence[session.labels == ""]),
-        "reliability": _reliability(data["validation"]),
-        "classes": _classes(data, clf.classes_),
-        **lists,
-        "health": _health(health, session, off_manifold),
-        "settings": _settings(clf, options),
-        "data": _rows_data(session, pixels, codes, confidence),
-        "style": _resource("page.css"),
-        "script": _resource("page.js"),
-    }
-    page = _resource("page.html")
-    pieces = page.split("@@")  # text, name, text, name, ...
-    pieces[1::2] = [parts[key] for key in pieces[1::2]]
+    names = [_color(i) for i in range(len(clf.classes_))]
+    colors = np.array([_rgb(name) for name in names] + [(180, 180, 180)], dtype=np.uint8)
+    far = np.argsort(-off_manifold, kind="stable")[:5]
+    page = rendered(
+        "manifoldknn.report",
+        "page.html",
+        name="standard input" if options.file == "-" else Path(options.file).name,
+        label=options.label,
+        data=data,
+        summary=summary_text(data | {"advice": [], "notes": []}),
+        how=how,
+        voters_are_told=_voters_are_told(clf),
+        legend=list(zip(names, map(_short, clf.classes_)))[:_MOST_IN_LEGEND],
+        n_unnamed=max(0, len(names) - _MOST_IN_LEGEND),
+        maps=[_picture(pixels, of, labeled) for of in (colors[codes], shades(confidence))],
+        histogram=np.histogram(confidence[session.labels == ""], _BARS, (0.0, 1.0))[0].tolist(),
+        chance=_chance(data["validation"]),
+        classes=_classes(data, dict(zip(map(str, clf.classes_), names))),
+        suggestions=suggestions,
+        suspicious=suspicious,
+        n_suspicious=n_suspicious,
+        health=health,
+        known=known,
+        short=_short,
+        farthest=[(session.ids[i], off_manifold[i]) for i in far],
+        settings=_settings(clf, options),
+        rows=_rows_data(session, pixels, codes, confidence),
+    )
     with replaced_file(options.report, force=options.force) as file:
-        file.write("".join(pieces).encode("utf-8", "replace"))
+        file.write(page.encode("utf-8", "replace"))
 
 
 def map_coordinates(X: Any) -> tuple[str, NDArray[np.float64]]:
@@ -114,10 +112,6 @@ def map_coordinates(X: Any) -> tuple[str, NDArray[np.float64]]:
     share = float(search.explained_variance_ratio_.sum())
     how = f"their two main directions (PCA, {share:.0%} of the spread)"
     return how, np.asarray(points, dtype=np.float64)
-
-
-def _resource(name: str) -> str:
-    return (resources.files("manifoldknn.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _color(number: int) -> str:
@@ -143,140 +137,24 @@ def _picture(pixels: NDArray[np.intp], colors: NDArray[np.uint8], labeled: NDArr
     return "data:image/png;base64," + base64.b64encode(png(picture)).decode()
 
 
-def _lead(data: dict[str, Any]) -> str:
-    valid = data["validation"] or {}
-    text = f"{data['rows']:,} rows were labelled from {data['labelled']:,} labels."
-    if valid.get("accuracy") is not None:
-        low, high = valid["interval"]
-        text += (
-            f" When hidden, {valid['labels_found']:,} of {valid['labels_judged']:,} labels were "
-            f"found again: expect {low:.0%} to {high:.0%} of rows to be right."
-        )
-    return html.escape(text)
-
-
-def _remarks(data: dict[str, Any]) -> str:
-    lines = [*data["advice"], *data["notes"]]
-    if not lines:
-        return ""
-    return '<div class="advice">' + "".join(f"<p>{html.escape(x)}</p>" for x in lines) + "</div>"
-
-
-def _legend(classes: NDArray[Any]) -> str:
-    items = [
-        f'<span><span class="dot" style="background:{_color(i)}"></span>{_short(name)}</span>'
-        for i, name in enumerate(classes[:40])
-    ]
-    if len(classes) > 40:
-        items.append(f"<span>and {len(classes) - 40} more</span>")
-    return "".join(items) + '<span><span class="dot big"></span>labelled row</span>'
-
-
 def _short(value: Any, length: int = 60) -> str:
     text = " ".join(str(value).split())
-    return html.escape(text if len(text) <= length else text[: length - 1] + "…")
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _histogram(confidence: NDArray[np.float64]) -> str:
-    if not confidence.size:
-        return '<p class="none">Every row is labelled.</p>'
-    counts, edges = np.histogram(confidence, _BARS, (0.0, 1.0))
-    top = max(1, int(counts.max()))
-    bars = [
-        _bar(
-            edges[i],
-            edges[i + 1],
-            count / top,
-            f"{edges[i]:.2f} to {edges[i + 1]:.2f}: {count:,} rows",
-        )
-        for i, count in enumerate(counts)
-    ]
-    words = f"Histogram of confidence; the longest bar is {top} rows"
-    return _plot(bars, words) + f"<p>Longest bar: {top:,} rows.</p>"
+def _chance(valid: dict[str, Any] | None) -> list[tuple[float, float]]:
+    """Return between which shares right every tenth of hidden labels may be by chance."""
+    both = [(tenth["right"], tenth["answers"]) for tenth in (valid or {}).get("reliability", [])]
+    return [tuple(beta.ppf([0.025, 0.975], k + 0.5, n - k + 0.5).tolist()) for k, n in both]
 
 
-def _reliability(valid: dict[str, Any] | None) -> str:
-    """Draw how often answers of some confidence were right when labels were hidden."""
-    if valid is None:
-        return '<p class="none">Not estimated (--no-validate).</p>'
-    tenths, n_hidden = valid["reliability"], valid["labels_judged"]
-    if not tenths:
-        return '<p class="none">Unknown: no class has two labels, so none could be hidden.</p>'
-    parts = []
-    for tenth in tenths:
-        n, right = tenth["answers"], tenth["right"]
-        middle = _x((tenth["from"] + tenth["to"]) / 2)
-        low, high = beta.ppf([0.025, 0.975], right + 0.5, n - right + 0.5)
-        parts.append(_bar(tenth["from"], tenth["to"], right / n, _of_tenth(tenth), "#9ecbe6"))
-        parts.append(
-            f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{_y(low):.1f}" y2="{_y(high):.1f}" '
-            f'stroke="#111" stroke-width="2"/><text x="{middle:.1f}" y="10" '
-            f'text-anchor="middle">{n:,}</text>'
-        )
-    parts.append(
-        f'<line x1="{_x(0):g}" y1="{_y(0):g}" x2="{_x(1):g}" y2="{_y(1):g}" stroke="#d55e00" '
-        f'stroke-width="1.5" stroke-dasharray="5 4"/><text x="{_x(0):g}" y="27">all right</text>'
-        f'<line x1="{_x(0):g}" x2="{_x(1):g}" y1="{_y(1):g}" y2="{_y(1):g}" stroke="#d9d9d9"/>'
-    )
-    most = max(tenths, key=lambda tenth: tenth["answers"])
-    few = f" Only {n_hidden} labels could be hidden: take this as a hint."
-    return (
-        _plot(parts, "Share of hidden labels that were found again, by confidence")
-        + f"<p>{_of_tenth(most)}. Where bars end on the dashed line, confidence is right. Black "
-        "lines show how much may be chance; the numbers on top count labels."
-        f"{few if n_hidden < _FEW_HIDDEN else ''}</p>"
-    )
-
-
-def _of_tenth(tenth: dict[str, Any]) -> str:
-    return (
-        f"Of {tenth['answers']:,} labels answered with {100 * tenth['from']:.0f} to "
-        f"{100 * tenth['to']:.0f} %, {tenth['right']:,} were right when hidden"
-    )
-
-
-def _x(share: float) -> float:
-    return 10 + share * _PLOT_WIDTH
-
-
-def _y(share: float) -> float:
-    return 14 + (1 - share) * _PLOT_HEIGHT
-
-
-def _bar(left: float, right: float, share: float, title: str, color: str = "#0072b2") -> str:
-    return (
-        f'<rect x="{_x(left):.1f}" y="{_y(share):.1f}" width="{_x(right) - _x(left) - 2:.1f}" '
-        f'height="{_PLOT_HEIGHT * share:.1f}" fill="{color}"><title>{title}</title></rect>'
-    )
-
-
-def _plot(parts: list[str], words: str) -> str:
-    """Return a plot over confidence from 0 to 1."""
-    axis = "".join(
-        f'<text x="{_x(s):.0f}" y="{_y(0) + 16:g}" text-anchor="middle">{s:g}</text>'
-        for s in (0, 0.25, 0.5, 0.75, 1)
-    )
-    return (
-        f'<svg viewBox="0 0 {_PLOT_WIDTH + 20} {_PLOT_HEIGHT + 36}" role="img" font-size="12" '
-        f'aria-label="{words}"><line x1="{_x(0):g}" x2="{_x(1):g}" y1="{_y(0):g}" y2="{_y(0):g}" '
-        f'stroke="#888"/>{"".join(parts)}{axis}</svg>'
-    )
-
-
-def _classes(data: dict[str, Any], classes: NDArray[Any]) -> str:
+def _classes(data: dict[str, Any], colors: dict[str, str]) -> list[tuple[str, int, int, str]]:
+    """Return name, labels, answers and colour of classes, the largest first."""
     found, given = data["predicted_per_class"], data["labels_per_class"]
-    top = max(found.values())
-    colors = {str(name): _color(i) for i, name in enumerate(classes)}
-    rows = []
-    for name in sorted(found, key=lambda c: -found[c])[:_MOST_LISTED]:
-        bar = 100 * found[name] / top
-        rows.append(
-            f'<tr><td>{_short(name or "(none)")}</td><td class="n">{given.get(name, 0):,}</td>'
-            f'<td class="n">{found[name]:,}</td><td><span class="bar" style="width:{bar:.0f}px;'
-            f'background:{colors.get(name, "#b4b4b4")}"></span></td></tr>'
-        )
-    head = '<tr><th>class</th><th class="n">labelled</th><th class="n">predicted</th><th></th></tr>'
-    return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>'
+    return [
+        (_short(name or "(none)"), given.get(name, 0), found[name], colors.get(name, "#b4b4b4"))
+        for name in sorted(found, key=lambda c: -found[c])[:_MOST_LISTED]
+    ]
 
 
 def _beside(session: Session, row: int) -> str:
@@ -286,81 +164,34 @@ def _beside(session: Session, row: int) -> str:
     return ", ".join(f"{_short(session.ids[i], 24)} ({_short(predicted[i], 24)})" for i in near)
 
 
-def _suggestions(session: Session, n: int) -> str:
+def _suggestions(session: Session, n: int) -> list[tuple[str, str, str]]:
     found = suggest(session.classifier, n, index=session.ids)
-    if not len(found):
-        return '<p class="none">Every row is labelled.</p>'
-    rows = [
-        f"<tr><td>{_short(name)}</td><td>{_short(reason, 200)}</td>"
-        f"<td>{_beside(session, row)}</td></tr>"
+    return [
+        (_short(name), _short(reason, 200), _beside(session, row))
         for name, row, reason in zip(found.ids, found.rows, found.reasons)
     ]
-    head = "<tr><th>row</th><th>why</th><th>nearest rows</th></tr>"
-    return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>'
 
 
-def _suspicious(session: Session, options: argparse.Namespace) -> str:
-    if not options.validate:
-        return '<p class="none">Not looked for (--no-validate).</p>'
+def _suspicious(session: Session) -> tuple[int, list[tuple[str, str, str, float, str]]]:
+    """Return how many labels look wrong, and the most suspicious of them."""
     found = find_label_errors(session.classifier, index=session.ids)
-    if not len(found):
-        return '<p class="none">None: every label agrees with its neighbourhood.</p>'
-    shown = min(len(found), _MOST_LISTED)
-    rows = [
-        f"<tr><td>{_short(found.ids[i])}</td><td>{_short(found.given[i])}</td>"
-        f'<td>{_short(found.suggested[i])}</td><td class="n">{found.suggested_share[i]:.0%}</td>'
-        f"<td>{_beside(session, found.rows[i])}</td></tr>"
-        for i in range(shown)
+    columns = (found.ids, found.given, found.suggested, found.suggested_share, found.rows)
+    return len(found), [
+        (_short(name), _short(given), _short(better), share, _beside(session, row))
+        for name, given, better, share, row in islice(zip(*columns), _MOST_LISTED)
     ]
-    more = f"<p>The {shown} most suspicious of {len(found)}.</p>" if shown < len(found) else ""
-    head = (
-        '<tr><th>row</th><th>label</th><th>the others say</th><th class="n">probability</th>'
-        "<th>nearest rows</th></tr>"
-    )
-    return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>{more}'
 
 
-def _health(health: GraphHealth, session: Session, off_manifold: NDArray[np.float64]) -> str:
-    far = np.argsort(-off_manifold, kind="stable")[:5]
-    hops = ", ".join(f"{h if h >= 0 else 'never'}: {c:,}" for h, c in sorted(health.hops.items()))
-    islands = "; ".join(
-        f"{i['size']:,} rows, {i['n_labeled']} labels, such as {_short(i['example'], 24)}"
-        for i in health.islands
-    )
-    hubs = ", ".join(f"{_short(h['id'], 24)} ({h['count']:,} rows)" for h in health.hubs)
-    low, middle, high = health.edges_per_row
-    pairs = {
-        "edges": f"{health.n_edges:,}; per row {low:.0f} to {high:.0f}, typically {middle:.0f}",
-        "components": f"{health.n_components:,}",
-        "islands held by weak edges": islands or "none",
-        "edges to the nearest label: rows": html.escape(hops),
-        "hubs": hubs or "none",
-        "sigma": f"{known(health.sigma, '.4g')}; the best edge of a row typically weighs "
-        f"{known(health.typical_weight, '.2g')}",
-        "dimension": f"{known(health.intrinsic, '.1f')}; {health.ambient} features",
-        "repeated rows": f"{health.n_duplicates:,}",
-        "farthest off their neighbours' surface (above 1 is odd)": ", ".join(
-            f"{_short(session.ids[i], 24)} ({off_manifold[i]:.1f})" for i in far
-        ),
-    }
-    return _pairs(pairs)
-
-
-def _settings(clf: Any, options: argparse.Namespace) -> str:
-    pairs = {name: html.escape(str(getattr(clf, name))) for name in PARAMETERS}
+def _settings(clf: Any, options: argparse.Namespace) -> dict[str, str]:
     scaled = "scaled to [0, 1]" if options.scale else "not scaled"
     named = "none" if options.id is None else options.id or "the first column"
-    pairs["columns"] = html.escape(f"label {options.label}, id {named}, {scaled}")
     wanted = ("numpy", "scipy", "scikit-learn", "faiss-cpu")
     versions = [f"manifoldknn {manifoldknn.__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {metadata.version(name)}" for name in wanted]
-    pairs["versions"] = html.escape(", ".join(versions))
-    return _pairs(pairs)
-
-
-def _pairs(pairs: dict[str, str]) -> str:
-    rows = [f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in pairs.items()]
-    return f'<div class="scroll"><table>{"".join(rows)}</table></div>'
+    return {name: str(getattr(clf, name)) for name in PARAMETERS} | {
+        "columns": f"label {options.label}, id {named}, {scaled}",
+        "versions": ", ".join(versions),
+    }
 
 
 def _rows_data(
@@ -368,7 +199,7 @@ def _rows_data(
     pixels: NDArray[np.intp],
     codes: NDArray[np.intp],
     confidence: NDArray[np.float64],
-) -> str:
+) -> dict[str, Any]:
     """Return what the script needs, a few bytes per row."""
     clf, n = session.classifier, len(codes)
     weights, voters = np.zeros((n, 0)), np.zeros((n, 0), dtype=np.intp)
@@ -376,7 +207,7 @@ def _rows_data(
         weights, voters = clf.kneighbors()
     shares = normalized(weights) if clf.sharpness_ is None else weights
     numbered = session.ids.dtype.kind == "i"
-    data = {
+    return {
         "width": WIDTH,
         "height": HEIGHT,
         "classes": [str(name)[:80] for name in clf.classes_],
@@ -389,8 +220,6 @@ def _rows_data(
         "voters": _packed(voters, "<i4"),
         "shares": _packed(np.round(255 * shares), "<u1"),
     }
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c")  # nothing in it can end the script
 
 
 def _voters_are_told(clf: ManifoldKNNClassifier) -> bool:

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.base.render import rendered
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.cautions import confidence_words
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.hidden import HiddenLabels
 
 __all__ = ["as_table", "health_text", "known", "summary_data", "summary_text"]
+
+_MOST_CLASSES = 20  # that are listed
 
 
 def summary_data(
@@ -99,76 +102,16 @@ def known(value: float | None, form: str) -> str:
 
 def summary_text(data: dict[str, Any]) -> str:
     """Return the summary, from `summary_data`, as a few aligned lines."""
-    graph, vote = data["graph"], data["vote"]
     given, found = data["labels_per_class"], data["predicted_per_class"]
-    dimension = data["intrinsic_dimension"]
-    lines = [
-        ("rows", f"{data['rows']:,}, {data['labelled']:,} of them labelled"),
-        (
-            "features",
-            f"{data['features']:,}; the rows lie on a surface of about {dimension:.0f} dimensions"
-            if dimension
-            else f"{data['features']:,}",
-        ),
-        (
-            "graph",
-            f"{graph['kind']}, {graph['neighbours']} neighbours, {graph['edges']:,} edges, "
-            f"{_count(graph['components'], 'component')}, sigma {known(graph['sigma'], '.3g')}",
-        ),
-        (
-            "reach",
-            f"at most {graph['farthest_hops']} edges to a label, "
-            f"{_count(graph['islands_without_labels'], 'island')} without labels, "
-            f"{data['unreached']:,} rows unreached",
-        ),
-        (
-            "vote",
-            f"{vote['kind']}, alpha {known(vote['alpha'], '.6g')}"
-            + (f", sharpness {vote['sharpness']:.3g}" if vote["sharpness"] else ""),
-        ),
-        ("confidence", _mean(data)),
-        ("accuracy", _accuracy(data["validation"])),
-        ("time", ", ".join(f"{name} {s:.1f} s" for name, s in data["seconds"].items())),
-    ]
-    text = [f"{name:11s} {value}" for name, value in lines]
-    text += ["", as_table(["class", "labelled", "predicted"], _class_rows(given, found))]
-    remarks = [f"advice      {line}" for line in data["advice"]]
-    remarks += [f"note        {line}" for line in data["notes"]]
-    text += ["", *remarks] if remarks else []
-    return "\n".join(text)
-
-
-def _class_rows(given: dict[str, int], found: dict[str, int]) -> list[list[str]]:
-    names = list(given) + [name for name in found if name not in given]
     rows = [
-        [name or "(none)", f"{given.get(name, 0):,}", f"{found.get(name, 0):,}"] for name in names
+        [name or "(none)", f"{given.get(name, 0):,}", f"{found.get(name, 0):,}"]
+        for name in given | found
     ]
-    if len(rows) > 20:
-        rows = [*rows[:20], [f"and {len(rows) - 20} more", "", ""]]
-    return rows
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _mean(data: dict[str, Any]) -> str:
-    mean = data["mean_confidence"]
-    words = "every row is labelled" if mean is None else f"{mean:.2f} on average, unlabelled rows"
-    return f"{words}; it is {data['confidence_is']}"
-
-
-def _accuracy(valid: dict[str, Any] | None) -> str:
-    if valid is None:
-        return "not estimated (--no-validate)"
-    if valid["accuracy"] is None:
-        return "cannot be estimated: no class has two labels"
-    low, high = valid["interval"]
-    return (
-        f"{valid['accuracy']:.1%}: when hidden, {valid['labels_found']} of "
-        f"{valid['labels_judged']} labels were found again, classes weighted by how many rows are "
-        f"answered with them; so {low:.0%} to {high:.0%} (95 % interval)"
-    )
+    if len(rows) > _MOST_CLASSES:
+        rows = [*rows[:_MOST_CLASSES], [f"and {len(rows) - _MOST_CLASSES} more", "", ""]]
+    classes = as_table(["class", "labelled", "predicted"], rows)
+    values = {"data": data, "classes": classes, "known": known}
+    return rendered("manifoldknn.report", "summary.txt", **values).rstrip("\n")
 
 
 def as_table(header: list[str], rows: list[list[str]]) -> str:
@@ -188,27 +131,4 @@ def as_table(header: list[str], rows: list[list[str]]) -> str:
 
 def health_text(health: GraphHealth) -> str:
     """Return the state of the graph as lines."""
-    low, middle, high = health.edges_per_row
-    hops = ", ".join(
-        f"{n if n >= 0 else 'none'}: {c:,}" for n, c in sorted(health.hops.items())[:15]
-    )
-    rows = [
-        f"rows        {health.n_rows:,}, {health.n_labeled:,} labelled",
-        f"edges       {health.n_edges:,}; per row {low:.0f} to {high:.0f}, typically {middle:.0f}",
-        f"components  {health.n_components:,}",
-        f"islands     {len(health.islands)} listed, {health.n_unlabeled_islands:,} without labels",
-        *(
-            f"            {i['size']:,} rows, {i['n_labeled']} labels, such as {i['example']}"
-            for i in health.islands
-        ),
-        f"hops        edges to the nearest label and number of rows: {hops}",
-        f"hubs        {', '.join(str(h['id']) for h in health.hubs) or 'none'}",
-        f"sigma       {known(health.sigma, '.4g')}; a row's best edge typically weighs "
-        f"{known(health.typical_weight, '.2g')}",
-        f"dimension   {known(health.intrinsic, '.1f')} of {health.ambient} columns",
-        f"duplicates  {health.n_duplicates:,} rows repeat an earlier one",
-        *(f"advice      {line}" for line in health.advice),
-    ]
-    if not health.advice:
-        rows.append("advice      none: the graph is healthy")
-    return "\n".join(rows)
+    return rendered("manifoldknn.report", "health.txt", health=health, known=known).rstrip("\n")

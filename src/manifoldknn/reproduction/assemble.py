@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from manifoldknn.base.atomic import replaced_file
-from manifoldknn.reproduction.experiment import Experiment, Row, Scalar, Table, Words
+from manifoldknn.reproduction.experiment import Experiment, Row, Table, Words
 from manifoldknn.reproduction.runner import cells_of
 from manifoldknn.reproduction.store import Store
 
@@ -60,16 +62,10 @@ def csv_bytes(rows: list[Row], columns: list[str]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_text(row[name]) for name in columns] for row in rows)
+    for row in rows:  # floats are written by their repr, None as nothing
+        values = [row[name] for name in columns]
+        writer.writerow([str(v).lower() if isinstance(v, bool) else v for v in values])
     return text.getvalue().encode()
-
-
-def _text(value: Scalar) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value) if isinstance(value, float) else str(value)
 
 
 def assemble(experiment: Experiment, store: Store) -> Assembled:
@@ -79,65 +75,57 @@ def assemble(experiment: Experiment, store: Store) -> Assembled:
     has the CSV.
     """
     made = Assembled(experiment)
-    rows: list[Row] = []
-    for cell in cells_of(experiment, store):
-        made.n_cells += 1
-        found = store.load(experiment, cell)
-        if found is None:
-            made.n_missing += 1
-            continue
-        rows += found.rows
-        made.seconds += found.seconds
+    cells = cells_of(experiment, store)
+    found = [stored for cell in cells if (stored := store.load(experiment, cell)) is not None]
+    made.n_cells, made.n_missing = len(cells), len(cells) - len(found)
+    made.seconds = sum(stored.seconds for stored in found)
     if made.n_missing:
         made.problems.append(f"{made.n_missing} of {made.n_cells} cells could not be measured")
-        made.differences = _said(experiment.differences, None, store)
-        made.notes = _said(experiment.notes, None, store)
+        made.differences, made.notes = _said(experiment.differences), _said(experiment.notes)
         return made
-    made.rows = rows
+    made.rows = rows = [row for stored in found for row in stored.rows]
     _write(store.folder / "csv" / f"{experiment.name}.csv",
            csv_bytes(rows, list(experiment.columns)))  # fmt: skip
-    try:
-        _tell(made, store)
-    except Exception as error:
-        made.problems.append(f"its tables could not be made ({type(error).__name__}: {error})")
+    with _told(made, "its tables could not be made"):
+        made.tables = list(experiment.tables(rows))
+        made.findings = _said(experiment.findings, rows)
+        made.differences = _said(experiment.differences, rows)
+        made.notes = _said(experiment.notes, rows)
+        if experiment.headline is not None:
+            made.headline = experiment.headline(rows)
     if experiment.draw is not None:
-        try:
-            made.png, pdf = _pictures(experiment, rows, store)
+        with _told(made, "its figure could not be drawn"):
+            made.png, pdf = _pictures(experiment.draw, rows)
             _write(store.folder / "figures" / f"{experiment.name}.png", made.png)
             _write(store.folder / "figures" / f"{experiment.name}.pdf", pdf)
-        except Exception as error:
-            made.problems.append(f"its figure could not be drawn ({type(error).__name__}: {error})")
     return made
 
 
-def _tell(made: Assembled, store: Store) -> None:
-    """Make tables and sentences of the rows."""
-    experiment, rows = made.experiment, made.rows
-    made.tables = list(experiment.tables(rows, store.plan))
-    made.findings = _said(experiment.findings, rows, store)
-    made.differences = _said(experiment.differences, rows, store)
-    made.notes = _said(experiment.notes, rows, store)
-    if experiment.headline is not None:
-        made.headline = experiment.headline(rows, store.plan)
+@contextmanager
+def _told(made: Assembled, problem: str) -> Iterator[None]:
+    """Note what fails in the block, and go on."""
+    try:
+        yield
+    except Exception as error:
+        made.problems.append(f"{problem} ({type(error).__name__}: {error})")
 
 
-def _said(words: Words, rows: list[Row] | None, store: Store) -> list[str]:
+def _said(words: Words, rows: list[Row] | None = None) -> list[str]:
     """Return sentences; those that are made of rows only where there are rows."""
     if not callable(words):
         return list(words)
-    return [] if rows is None else list(words(rows, store.plan))
+    return [] if rows is None else list(words(rows))
 
 
-def _pictures(experiment: Experiment, rows: list[Row], store: Store) -> tuple[bytes, bytes]:
+def _pictures(draw: Callable[[list[Row]], Any], rows: list[Row]) -> tuple[bytes, bytes]:
     import matplotlib as mpl
 
-    assert experiment.draw is not None
     # From the defaults on, so that nobody's own settings show in the figures.
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.use("agg")
         mpl.rcParams.update(_STYLE)
-        figure = experiment.draw(rows, store.plan)
+        figure = draw(rows)
         png, pdf = io.BytesIO(), io.BytesIO()
         figure.savefig(png, format="png", dpi=_DPI, metadata=_PNG_DATA)
         figure.savefig(pdf, format="pdf", metadata=_PDF_DATA)

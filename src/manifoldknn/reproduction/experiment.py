@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from importlib import resources
+from typing import Any, Self
 
 Scalar = str | int | float | bool | None
 Row = dict[str, Scalar]
@@ -41,7 +44,7 @@ class Table:
     notes: Sequence[str] = ()
 
 
-Words = Sequence[str] | Callable[[list[Row], Plan], Sequence[str]]
+Words = Sequence[str] | Callable[[list[Row]], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -49,20 +52,40 @@ class Experiment:
     """One table or figure."""
 
     name: str  # in the paper's order, "fig1" ... "tab7"
-    title: str  # one line
     columns: Sequence[str]  # of its CSV: every row that `measure` returns has exactly these
     cells: Callable[[Plan], list[Cell]]  # in the order of the CSV
     # Gives the rows of one cell. It runs in a process of its own, in any order, and gives the same
     # rows every time, timings aside.
     measure: Callable[[Cell, Plan], list[Row]]
-    tables: Callable[[list[Row], Plan], list[Table]]  # of the report, published numbers beside ours
-    draw: Callable[[list[Row], Plan], Any] | None = None  # a matplotlib figure
+    tables: Callable[[list[Row]], list[Table]]  # of the report, published numbers beside ours
+    draw: Callable[[list[Row]], Any] | None = None  # a matplotlib figure
     timings: Sequence[str] = ()  # the columns that hold times, which no two runs agree on
     datasets: Sequence[str] = ()  # real ones, as `load_paper` names them; checked before all else
-    headline: Callable[[list[Row], Plan], Table] | None = None  # for the top of the report
+    headline: Callable[[list[Row]], Table] | None = None  # for the top of the report
+    title: str = ""  # one line
     # What it shows and what differs from the paper, both told at the top of the report, and what
     # else a reader has to know. A callable makes sentences of the rows, so that they cannot
     # contradict them.
     findings: Words = ()
     differences: Words = ()
     notes: Words = ()
+
+    @classmethod
+    def told(cls, name: str, *parts: Any, **more: Any) -> Self:
+        """Return an experiment of some parts, with the words that ``words.toml`` has for it."""
+        return cls(name, *parts, **told(name) | more)
+
+
+@cache
+def _words() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((resources.files(__package__) / "words.toml").read_text("utf-8"))
+
+
+def told(name: str) -> dict[str, Any]:
+    """Return title, differences and notes of an experiment, as ``words.toml`` has them."""
+    words, shared = _words()[name], _words()["shared"]
+    said = {
+        kind: [sentence.format_map(shared) for sentence in words.get(kind, ())]
+        for kind in ("differences", "notes")
+    }
+    return {"title": words["title"], **said}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -32,11 +33,6 @@ Ints = NDArray[np.intp]
 Answer = Callable[[Problem, Ints, int, int], Ints]
 
 PUBLISHED, DEFAULT, NEIGHBORS = "mkNN as published", "mkNN default", "mkNN, the paper's vote"
-WHY_CLASSES = (
-    "The paper lets the k labelled samples with the largest walk weights vote, which favours the "
-    "class that has more labels. Our default makes a density of each class, the mean over its "
-    "labels, and the densest class wins, however many labels it has; and it links far fewer pairs."
-)
 NEAREST = ("kNN", "wkNN", "gkNN")
 SUPERVISED_METHODS = ("SVM", "ANN", "NB", "DT")
 OF_THE_PAPER = (*SUPERVISED_METHODS, *NEAREST)
@@ -88,25 +84,22 @@ def baseline(method: str, *, k: int, seed: int = 0) -> Baseline:
     return Baseline(SVC(kernel="rbf", gamma="auto"), grid)
 
 
-def _supervised(method: str) -> Answer:
-    def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
-        labeled = np.flatnonzero(y >= 0)
-        X, codes = problem.X[labeled], y[labeled]
-        found = baseline(method, k=k, seed=seed)
-        estimator = found.estimator
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # networks that stop early are part of a grid
-            if found.grid:
-                estimator = tuned(
-                    estimator, found.grid, X, codes, transductive=False, random_state=seed
-                ).estimator
-            estimator.fit(X, codes)
-        out = y.copy()
-        rest = np.flatnonzero(y < 0)
-        out[rest] = estimator.predict(problem.X[rest])
-        return out
-
-    return answer
+def _supervised(method: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints:
+    labeled = np.flatnonzero(y >= 0)
+    X, codes = problem.X[labeled], y[labeled]
+    found = baseline(method, k=k, seed=seed)
+    estimator = found.estimator
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # networks that stop early are part of a grid
+        if found.grid:
+            estimator = tuned(
+                estimator, found.grid, X, codes, transductive=False, random_state=seed
+            ).estimator
+        estimator.fit(X, codes)
+    out = y.copy()
+    rest = np.flatnonzero(y < 0)
+    out[rest] = estimator.predict(problem.X[rest])
+    return out
 
 
 def _geodesic(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
@@ -154,22 +147,22 @@ def _voters(order: Ints, may: NDArray[np.bool_], k: int) -> tuple[Ints, NDArray[
     return np.take_along_axis(order, first, axis=1), np.take_along_axis(allowed, first, axis=1)
 
 
-def _manifold(make: Callable[[Problem, int], ManifoldKNNClassifier]) -> Answer:
-    def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
-        return np.asarray(problem.fitted(make(problem, k), y).transduction_, dtype=np.intp)
+def _manifold(name: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+    model = ManifoldKNNClassifier()
+    if name == PUBLISHED:
+        model = as_published(n_neighbors=k, sigma=tuned_sigma(problem))
+    elif name == NEIGHBORS:
+        model = ManifoldKNNClassifier(k, vote="neighbors")
+    return np.asarray(problem.fitted(model, y).transduction_, dtype=np.intp)
 
-    return answer
 
-
-def _spreading(n_neighbors: int = 7, **settings: Any) -> Answer:
-    def answer(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # rows without any weight, and the steps it is given
-            graph = problem.spreading_graph(n_neighbors)
-            model = LabelSpreading(kernel=lambda *_: graph, **settings)
-            return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
-
-    return answer
+def _spreading(name: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
+    settings = {"n_neighbors": 7} | SPREADING[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rows without any weight, and the steps it is given
+        graph = problem.spreading_graph(settings.pop("n_neighbors"))
+        model = LabelSpreading(kernel=lambda *_: graph, **settings)
+        return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
 
 
 def _poisson(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
@@ -188,11 +181,9 @@ def _poisson(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG
 
 
 _ANSWERS: dict[str, Answer] = {
-    **{name: _supervised(name) for name in (*_NAMES, GUIDED_SVM)},
+    **{name: partial(_supervised, name) for name in (*_NAMES, GUIDED_SVM)},
     "gkNN": _geodesic,
-    PUBLISHED: _manifold(lambda p, k: as_published(n_neighbors=k, sigma=tuned_sigma(p))),
-    DEFAULT: _manifold(lambda p, k: ManifoldKNNClassifier()),  # noqa: ARG005
-    NEIGHBORS: _manifold(lambda p, k: ManifoldKNNClassifier(k, vote="neighbors")),  # noqa: ARG005
-    **{name: _spreading(**settings) for name, settings in SPREADING.items()},
+    **{name: partial(_manifold, name) for name in (PUBLISHED, DEFAULT, NEIGHBORS)},
+    **{name: partial(_spreading, name) for name in SPREADING},
     "Poisson": _poisson,
 }

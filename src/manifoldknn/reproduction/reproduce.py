@@ -10,6 +10,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from joblib import cpu_count
+
 from manifoldknn.datasets import load_paper
 from manifoldknn.reproduction import catalogue
 from manifoldknn.reproduction.assemble import Assembled, assemble
@@ -29,7 +31,7 @@ def reproduce(options: argparse.Namespace) -> int:
     os.environ.setdefault("MPLBACKEND", "agg")  # no window is ever opened
     plan = Plan(quick=options.quick, seed=options.seed)
     folder = Path(options.out or f"reproduction{'-quick' * plan.quick}")
-    jobs = options.jobs or _cores()
+    jobs = options.jobs or cpu_count()  # in a container not all there are
     wanted = list(options.ids)
     if options.resume and not wanted:
         wanted = Store.begun(folder)
@@ -67,11 +69,6 @@ def _run(
     return 1 if any(part.problems for part in parts) else 0
 
 
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)  # in a container less than what there is
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
 def _command(options: argparse.Namespace, names: list[str], folder: Path, *, resume: bool) -> str:
     words = ["manifoldknn", "reproduce", *names]
     words += ["--quick"] * options.quick
@@ -86,21 +83,22 @@ def _check_needs(experiments: list[Experiment], store: Store) -> None:
     """Make sure that everything is there before anything is measured."""
     if any(e.draw is not None for e in experiments) and not importlib.util.find_spec("matplotlib"):
         raise ImportError("Figures need matplotlib: pip install 'manifoldknn[plots]'")
-    needed: dict[str, None] = {}
-    for experiment in experiments:
-        if experiment.datasets and any(
-            store.load(experiment, cell) is None for cell in cells_of(experiment, store)
-        ):
-            needed.update(dict.fromkeys(experiment.datasets))
-    missing: list[tuple[str, str]] = []
+    needed = dict.fromkeys(
+        name
+        for e in experiments
+        if e.datasets and any(store.load(e, cell) is None for cell in cells_of(e, store))
+        for name in e.datasets
+    )
+    missing: dict[str, str] = {}
     for name in needed:
         try:
             load_paper(name)
         except FileNotFoundError as error:
-            missing.append((name, str(error)))
+            missing[name] = str(error)
     if missing:
-        others = ", ".join(name for name, _ in missing[1:])
-        raise ValueError(missing[0][1] + (f" The same goes for: {others}." if others else ""))
+        first, *others = missing
+        also = f" The same goes for: {', '.join(others)}." if others else ""
+        raise ValueError(missing[first] + also)
 
 
 def _tell(parts: list[Assembled], page: Path, options: argparse.Namespace, again: str) -> None:

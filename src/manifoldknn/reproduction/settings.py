@@ -80,23 +80,17 @@ def _line(name: str, fixed: dict[str, str]) -> list[Scalar]:
 
 
 def _spreading_lines() -> Lines:
-    lines: Lines = []
-    for name, given in SPREADING.items():
-        model = LabelSpreading(kernel="knn", **given)
-        steps = f"{'at most ' * (model.tol > 0)}{model.max_iter} steps"
-        fixed = f"kernel knn with {model.n_neighbors} neighbours, α = {model.alpha:g}, {steps}"
-        lines.append([name, fixed, "nothing"])
-    return lines
+    models = {name: LabelSpreading(kernel="knn", **given) for name, given in SPREADING.items()}
+    return [
+        [name, f"kernel knn with {m.n_neighbors} neighbours, α = {m.alpha:g}, "
+         f"{'at most ' * (m.tol > 0)}{m.max_iter} steps", "nothing"]
+        for name, m in models.items()
+    ]  # fmt: skip
 
 
 def _list(values: Any) -> str:
     powers = [math.log2(v) if isinstance(v, float) and v > 0 else math.nan for v in values]
     if len(powers) > _MANY and all(power.is_integer() for power in powers):
         return f"2^{powers[0]:.0f}, 2^{powers[1]:.0f}, …, 2^{powers[-1]:.0f}"
-    return ", ".join(_value(value) for value in values)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, tuple):
-        return " + ".join(map(str, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    plain = [" + ".join(map(str, v)) if isinstance(v, tuple) else v for v in values]
+    return ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in plain)

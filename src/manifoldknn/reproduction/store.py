@@ -13,12 +13,11 @@ import platform
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +28,11 @@ from manifoldknn.reproduction.experiment import Cell, Experiment, Plan, Row
 _FORMAT = 1
 _RUN_FILE = "run.json"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "faiss-cpu")
+_OR = ", or choose another folder with --out"
 _EXTRAS = ("graphlearning",)  # whose methods are left out where it is not
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(NamedTuple):
     """A finished cell: its rows, and how long they took."""
 
     rows: list[Row]
@@ -43,12 +42,7 @@ class Stored:
 def versions() -> dict[str, str]:
     """Return the versions on which numbers depend, by package."""
     found = {"manifoldknn": manifoldknn.__version__, "Python": platform.python_version()}
-    return found | _installed()
-
-
-@cache
-def _installed() -> dict[str, str]:
-    return {name: metadata.version(name) for name in _PACKAGES}
+    return found | {name: version_of(name) for name in _PACKAGES}
 
 
 def extras() -> dict[str, str]:
@@ -56,6 +50,7 @@ def extras() -> dict[str, str]:
     return {name: version_of(name) for name in _EXTRAS}
 
 
+@cache
 def version_of(name: str) -> str:
     """Return the version of a package, where it is installed."""
     try:
@@ -70,18 +65,17 @@ def plain_rows(rows: Any, columns: Sequence[str]) -> list[Row]:
     >>> plain_rows([{"k": np.int64(3), "error": np.float64(0.5)}], ["k", "error"])
     [{'k': 3, 'error': 0.5}]
     """
-    plain: list[Row] = []
+
+    def plain(value: Any, name: str) -> Any:
+        value = value.item() if isinstance(value, np.generic) else value
+        if value is not None and not isinstance(value, (str, int, float)):
+            raise ValueError(f"column {name!r} holds a {type(value).__name__}")
+        return value
+
     for row in rows:
         if set(row) != set(columns):
             raise ValueError(f"a row has the columns {sorted(row)}, expected {sorted(columns)}")
-        values = {name: row[name] for name in columns}
-        for name, value in values.items():
-            value = value.item() if isinstance(value, np.generic) else value
-            if value is not None and not isinstance(value, (str, int, float)):
-                raise ValueError(f"column {name!r} holds a {type(value).__name__}")
-            values[name] = value
-        plain.append(values)
-    return plain
+    return [{name: plain(row[name], name) for name in columns} for row in rows]
 
 
 class Store:
@@ -164,10 +158,10 @@ def _read_run(path: Path) -> dict[str, Any]:
         run = json.loads(path.read_text(encoding="utf-8"))
         if run["format"] != _FORMAT:
             raise ValueError(f"its format is {run['format']}, expected {_FORMAT}")
-        names_ok = all(isinstance(name, str) for name in run["experiments"])
-        maps_ok = all(isinstance(run.get(name, {}), dict) for name in ("settings", "extras"))
-        if not names_ok or not maps_ok or not {"settings", "started"} <= run.keys():
+        maps = [run["settings"], run.get("extras", {})]
+        if not all(isinstance(part, dict) for part in maps) or "started" not in run:
             raise ValueError("something is missing in it")
+        run["experiments"] = [str(name) for name in run["experiments"]]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ValueError(
             f"{path} cannot be used ({error}): remove its folder, or choose another with --out"
@@ -187,10 +181,7 @@ def _known(folder: Path, plan: Plan, *, resume: bool) -> dict[str, Any] | None:
             "--out"
         )
     if not resume:
-        raise ValueError(
-            f"{folder} holds a run already: go on with it by --resume, or choose another folder "
-            "with --out"
-        )
+        raise ValueError(f"{folder} holds a run already: go on with it by --resume{_OR}")
     # Extras are no part of a cell's checksum: most cells do without. Runs that do not name them are
     # taken to have had the same.
     run, now = _read_run(path), _settings(plan) | extras()
@@ -198,10 +189,7 @@ def _known(folder: Path, plan: Plan, *, resume: bool) -> dict[str, Any] | None:
     other = [f"{name} {then.get(name)} and not {now[name]}" for name in now
              if then.get(name) != now[name]]  # fmt: skip
     if other:
-        raise ValueError(
-            f"{folder} was begun with {', '.join(other)}: repeat with the same, or choose another "
-            "folder with --out"
-        )
+        raise ValueError(f"{folder} was begun with {', '.join(other)}: repeat with the same{_OR}")
     return run
 
 
@@ -223,10 +211,7 @@ def only_run(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ValueError(
-                f"another run is working in {folder}: wait for it, or choose another folder with "
-                "--out"
-            ) from None
+            raise ValueError(f"another run is working in {folder}: wait for it{_OR}") from None
         except OSError:  # a file system without locks
             pass
         yield

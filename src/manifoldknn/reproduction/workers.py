@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pkgutil import resolve_name
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from threadpoolctl import threadpool_limits
 
@@ -31,8 +31,7 @@ _ONE_THREAD = dict.fromkeys(
 _TICK = 0.5  # seconds between signs of life while nothing ends
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """A cell, and where the experiment that measures it is found, "package.module:NAME"."""
 
     place: str
@@ -40,8 +39,7 @@ class Task:
     plan: Plan
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of a task: its rows, or an error in one line (and where it came from)."""
 
     task: Task

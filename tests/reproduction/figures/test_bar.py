@@ -21,7 +21,9 @@ def test_time_left_follows_what_is_measured():
     assert made.seconds_left == 0
 
 
-def test_terminal_lines_are_drawn_over():
+def test_a_terminal_has_a_bar_that_is_drawn_over(monkeypatch):
+    monkeypatch.setattr(bar, "_SOON", 0.0)
+    monkeypatch.setattr(bar, "_BETWEEN_BARS", 0.0)
     out = Terminal()
     made = Bar(2, 0, shared=20.0, alone=0.0, jobs=1, out=out)
     made.show()
@@ -30,11 +32,21 @@ def test_terminal_lines_are_drawn_over():
     made.advance(10.0, 10.0, alone=False, name="x")
     made.clear()
     text = out.getvalue()
-    assert "  0%  0 of 2 cells, about 20 s left" in text
-    assert "[############............]  50%  1 of 2 cells, about 10 s left  (fig9 a long" in text
-    assert "100%  2 of 2 cells  (x)" in text
+    assert "  0%|" in text
+    assert "| 0 of 2 cells, about 20 s left" in text
+    assert "############            | 1 of 2 cells, about 10 s left  (fig9 a long name)" in text
+    assert "100%|" in text
+    assert "| 2 of 2 cells  (x)" in text
     assert text.count("\n") == 1  # only what was said on a line of its own
-    assert text.endswith(" \r")
+    assert text.endswith(" \r")  # nothing is left
+
+
+def test_short_work_has_no_bar():
+    out = Terminal()
+    made = Bar(2, 0, shared=20.0, alone=0.0, jobs=1, out=out)
+    made.show()
+    made.advance(10.0, 10.0, alone=False, name="x")
+    assert out.getvalue() == ""
 
 
 def test_elsewhere_lines_come_now_and_then(monkeypatch):

@@ -97,7 +97,7 @@ def invented():
 
 
 def test_tables_and_sentences():
-    tables = EXPERIMENT.tables(invented(), QUICK)
+    tables = EXPERIMENT.tables(invented())
     check_tables(tables)
     *errors, off = tables
     assert [table.caption.split(":")[0] for table in errors] == [
@@ -106,7 +106,7 @@ def test_tables_and_sentences():
     assert [line[0] for line in errors[1].rows] == [DEFAULT, NEIGHBORS, SPREADING[0]]
     assert errors[1].rows[0][1:] == ["5.0 ± 1.4"] * 6
     assert off.rows[2] == ["r3", DEFAULT, *["10.0 ± 2.8"] * 6, "10.0"]
-    said = EXPERIMENT.findings(invented(), QUICK)
+    said = EXPERIMENT.findings(invented())
     assert said[1].endswith(f"at random: {DEFAULT} 5.0, {NEIGHBORS} 15.0, {SPREADING[0]} 40.0.")
     assert said[-1].endswith(f"at r3: {DEFAULT} 10.0, {NEIGHBORS} 25.0.")
     assert "favours the class that has more labels" in EXPERIMENT.differences[0]
@@ -114,7 +114,7 @@ def test_tables_and_sentences():
 
 def test_figure_has_errors_by_set_and_reliability_by_kind_of_draw():
     pytest.importorskip("matplotlib")
-    figure = EXPERIMENT.draw(invented(), QUICK)
+    figure = EXPERIMENT.draw(invented())
     assert [ax.get_title() for ax in figure.axes[:6]] == list(DATA_SETS)
     assert len(figure.axes[0].patches) == 3 * 3
     for ax in figure.axes[6:]:

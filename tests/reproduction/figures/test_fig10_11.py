@@ -37,10 +37,10 @@ def test_rows_tables_and_figure(sets):
     y = drawn(problem.truth, 9, 0)
     (mine,) = [r["error"] for r in rows if r["method"] == "kNN" and r["labels"] == 9]
     assert mine == error_of("kNN", problem, y, k=5, seed=0)
-    check_tables(EXPERIMENT.tables(rows, QUICK))
-    assert not [t for t in EXPERIMENT.tables(rows, QUICK) if "Deviation" in t.caption]
+    check_tables(EXPERIMENT.tables(rows))
+    assert not [t for t in EXPERIMENT.tables(rows) if "Deviation" in t.caption]
     pytest.importorskip("matplotlib")
-    figure = EXPERIMENT.draw(rows, QUICK)
+    figure = EXPERIMENT.draw(rows)
     assert [ax.get_title() for ax in figure.axes if ax.get_visible()] == ["satlog: mean"]
 
 
@@ -56,11 +56,11 @@ def test_leaders_are_told_by_count():
         for method, both in errors.items()
         for count, error in zip((1, 3), both)
     ]
-    mean, leaders, _ = EXPERIMENT.tables(rows, QUICK)  # one run has no deviation
+    mean, leaders, _ = EXPERIMENT.tables(rows)  # one run has no deviation
     assert leaders.rows == [["usps", "1 of 2", "3 (SVM, by 0.5)"]]
     # A bad second run of ours alone is not held against the only run of the others.
     rows.append({"data": "usps", "method": DEFAULT, "labels": 1, "run": 1, "error": 99.0})
-    assert EXPERIMENT.tables(rows, QUICK)[1].rows == leaders.rows
+    assert EXPERIMENT.tables(rows)[1].rows == leaders.rows
     assert mean.rows[0][:2] == ["usps", DEFAULT]
 
 
@@ -70,11 +70,11 @@ def test_poisson_is_told_where_it_is_ahead():
         for method, both in ((DEFAULT, (5.0, 4.0)), ("Poisson", (3.5, 4.5)))
         for count, error in zip((1, 3), both)
     ]
-    (said,) = EXPERIMENT.findings(rows, QUICK)
+    (said,) = EXPERIMENT.findings(rows)
     assert said.endswith(
         "in 1 of 2 cases of set and labels per class; with one label per class on usps by 1.5."
     )
-    assert EXPERIMENT.findings(rows[:2], QUICK) == []
+    assert EXPERIMENT.findings(rows[:2]) == []
 
 
 def test_differences_from_what_is_printed():
@@ -83,11 +83,11 @@ def test_differences_from_what_is_printed():
         for n in (1, 3)
         for run in range(6)
     ]
-    mean, deviation, leaders, known = EXPERIMENT.tables(rows, QUICK)
+    mean, deviation, leaders, known = EXPERIMENT.tables(rows)
     assert leaders.rows == []
     assert mean.rows == [["usps", "SVM", 62.5, 62.5, "6"]]
     assert deviation.rows == [["usps", "SVM", 1.87, 1.87, "6"]]
     assert [line[3:] for line in known.rows] == [[62.5, 95.0, -32.5], [62.5, 77.35, -14.85]]
     pytest.importorskip("matplotlib")
-    titles = [ax.get_title() for ax in EXPERIMENT.draw(rows, QUICK).axes]
+    titles = [ax.get_title() for ax in EXPERIMENT.draw(rows).axes]
     assert titles == ["usps: mean", "usps: deviation"]

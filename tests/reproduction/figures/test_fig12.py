@@ -62,7 +62,7 @@ def test_tables_and_figure_beside_the_paper():
         for strategy in ("standard, default", "sequential, default")
         for online in (100, 1000)
     ]
-    table, claims = EXPERIMENT.tables(rows, QUICK)
+    table, claims = EXPERIMENT.tables(rows)
     check_tables([table, claims])
     assert claims.rows[0] == [
         "satlog",
@@ -72,18 +72,18 @@ def test_tables_and_figure_beside_the_paper():
         True,
         "1 × at 1000 rows",
     ]
-    assert len(EXPERIMENT.differences(rows, QUICK)) == 1
-    assert "in 3 of 3 cases" in EXPERIMENT.findings(rows, QUICK)[0]
+    assert len(EXPERIMENT.differences(rows)) == 1
+    assert "in 3 of 3 cases" in EXPERIMENT.findings(rows)[0]
     rows[-1]["error"] = 8.0
-    assert EXPERIMENT.tables(rows, QUICK)[1].rows[-1][2:5] == ["1 of 2", "+3.0 at 1000 rows", False]
-    assert "pendigits, default (+3.0 points at 1000 rows)" in EXPERIMENT.differences(rows, QUICK)[1]
-    assert EXPERIMENT.findings([], QUICK) == []
+    assert EXPERIMENT.tables(rows)[1].rows[-1][2:5] == ["1 of 2", "+3.0 at 1000 rows", False]
+    assert "pendigits, default (+3.0 points at 1000 rows)" in EXPERIMENT.differences(rows)[1]
+    assert EXPERIMENT.findings([]) == []
     beside = {(line[0], line[1], line[2]): line[5:] for line in table.rows}
     assert beside["satlog", "standard, default", 1000] == [9100.0, -8600.0]
     assert beside["satlog", "sequential, default", 1000] == [14.0, 486.0]
     assert beside["banknote", "standard, default", 1000] == [None, None]
     pytest.importorskip("matplotlib")
-    figure = EXPERIMENT.draw(rows, QUICK)
+    figure = EXPERIMENT.draw(rows)
     assert [ax.get_yscale() for ax in figure.axes] == ["linear"] * 3 + ["log"] * 3
     low, high = figure.axes[3].get_ylim()
     assert 0 < low < 50

@@ -56,10 +56,10 @@ def test_sums_grow_towards_the_inverse():
 
 
 def test_the_figure_shows_the_numbers():
-    graph, paths, sums = EXPERIMENT.draw(ROWS, Plan()).axes
+    graph, paths, sums = EXPERIMENT.draw(ROWS).axes
     shown = {text.get_text() for text in graph.texts}
     assert {"i", "j", "A", "B", "C"} | {f"{w:g}" for w in values("edge").values()} <= shown
     assert {t.get_text() for t in paths.texts} == {f"{v:.3f}" for v in values("path").values()}
     assert sums.lines[1].get_ydata()[-1] == pytest.approx(values("walk")["i → j"], rel=1e-3)
-    tables = EXPERIMENT.tables(ROWS, Plan())
+    tables = EXPERIMENT.tables(ROWS)
     assert tables[0].rows[-1][1] == values("walk")["i → j"]

@@ -55,10 +55,10 @@ def test_the_steps_are_equations_7_to_9():
 def test_reconstruction_agrees_with_walking_again_on_the_class():
     made, again = ([row["value"] for row in of(w)] for w in ("reconstructed", "walked again"))
     assert np.argmax(made) // 3 == np.argmax(again) // 3
-    (table,) = EXPERIMENT.tables(ROWS, PLAN)
+    (table,) = EXPERIMENT.tables(ROWS)
     differences = [100 * (a / b - 1) for a, b in zip(made, again)]
     np.testing.assert_allclose([line[3] for line in table.rows], differences)
-    left, right = EXPERIMENT.draw(ROWS, PLAN).axes
+    left, right = EXPERIMENT.draw(ROWS).axes
     assert [bar.get_height() for bar in right.patches] == pytest.approx([*made, *again])
     shown = [f"{row['value']:.2f}" for row in of("neighbour") if row["value"] > 0]
     assert [text.get_text() for text in left.texts] == shown

@@ -73,13 +73,13 @@ def test_one_run_of_a_set_twice():
 
 def test_ours_is_below_plain_neighbours_with_ten_labels():
     rows = measured_rows(FIG8, FIG8.cells(QUICK))
-    check_tables(FIG8.tables(rows, QUICK))
+    check_tables(FIG8.tables(rows))
     found = averages(rows, ["data", "method", "k"])
     for (data, method, k), average in found.items():
         if k == 10 and method in (DEFAULT, PUBLISHED):
             assert average.mean < found[data, "kNN", k].mean
     pytest.importorskip("matplotlib")
-    assert len(FIG8.draw(rows, QUICK).axes) == 3
+    assert len(FIG8.draw(rows).axes) == 3
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def test_quick_rows_tables_and_figure():
     assert ("usps", DEFAULT) in of
     assert ("banknote", PUBLISHED) in of
     assert ("usps", PUBLISHED) not in of
-    tables = FIG9.tables(rows, QUICK)
+    tables = FIG9.tables(rows)
     check_tables(tables)
     assert len(tables[0].rows) == 4 + 5
     pytest.importorskip("matplotlib")
-    figure = FIG9.draw(rows, QUICK)
+    figure = FIG9.draw(rows)
     assert [ax.get_title() for ax in figure.axes] == ["usps", "banknote"]

@@ -43,14 +43,14 @@ def test_all_methods_on_one_set(figure, make):
     plain = KNeighborsClassifier(3).fit(X[labeled], truth[labeled]).predict(X)
     unlabeled = np.setdiff1d(np.arange(len(X)), labeled)
     expected = 100 * np.mean(plain[unlabeled] != truth[unlabeled])
-    (table,) = figure.tables(rows, plan)
+    (table,) = figure.tables(rows)
     assert table.rows[0][0] == "kNN"
     assert table.rows[0][2] == pytest.approx(expected)
     errors = {line[0]: line[1:4] for line in table.rows}
     assert errors[NEIGHBORS][2] < min(errors["kNN"])
     assert len(set(errors[DEFAULT])) == 1  # nobody counts voters there
     assert errors[DEFAULT][0] < min(errors["kNN"])
-    panels = figure.draw(rows, plan).axes
+    panels = figure.draw(rows).axes
     assert all(ax.get_title().startswith(method) for ax, method in zip(panels, METHODS))
     assert panels[4].get_title() == f"{DEFAULT}: error {errors[DEFAULT][0]:.1f} %"
 
@@ -75,15 +75,15 @@ def test_figure_1_is_plain_knn():
         found = KNeighborsClassifier(k).fit(X[labeled], truth[labeled]).predict(X)
         rest = np.setdiff1d(np.arange(len(X)), labeled)
         assert error_percent(rows, k) == pytest.approx(100 * np.mean(found[rest] != truth[rest]))
-    titles = [ax.get_title() for ax in FIG1.draw(rows, plan).axes]
+    titles = [ax.get_title() for ax in FIG1.draw(rows).axes]
     assert titles[1:] == [f"k = {k}: error {error_percent(rows, k):.1f} %" for k in (1, 2, 3)]
 
 
 def test_figure_4_shows_the_sets_themselves():
     rows = rows_of(FIG4, Plan())
-    (table,) = FIG4.tables(rows, Plan())
+    (table,) = FIG4.tables(rows)
     for line, (name, make) in zip(table.rows, SYNTHETIC.items()):
         X, y, labeled = make(random_state=0)
         assert name in line[0]
         assert list(line[1:]) == [len(X), int(np.sum(y == 0)), int(np.sum(y == 1)), len(labeled)]
-    assert len(FIG4.draw(rows, Plan()).axes) == 3
+    assert len(FIG4.draw(rows).axes) == 3

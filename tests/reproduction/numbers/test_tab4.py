@@ -62,10 +62,10 @@ def test_errors_are_in_the_range_of_the_paper():
 
 def test_tables_and_figure():
     rows = measured_rows(EXPERIMENT, EXPERIMENT.cells(QUICK)[::2])
-    (table,) = EXPERIMENT.tables(rows, QUICK)
+    (table,) = EXPERIMENT.tables(rows)
     check_tables([table])
     assert "‖T − R‖² / ‖T‖²" in table.caption
-    (said,) = EXPERIMENT.findings(rows, QUICK)
+    (said,) = EXPERIMENT.findings(rows)
     worst = [max(np.mean([r[what] for r in rows if (r["data"], r["method"]) == pair])
                  for pair in {(r["data"], r["method"]) for r in rows})
              for what in ("samples", "weights")]  # fmt: skip
@@ -73,4 +73,4 @@ def test_tables_and_figure():
     assert [line[3] for line in table.rows[::2]] == list(RECONSTRUCTION["samples"])
     assert [line[6] for line in table.rows[::2]] == list(RECONSTRUCTION["weights"])
     pytest.importorskip("matplotlib")
-    assert len(EXPERIMENT.draw(rows, QUICK).axes) == 2
+    assert len(EXPERIMENT.draw(rows).axes) == 2

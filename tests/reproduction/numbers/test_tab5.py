@@ -33,5 +33,5 @@ def test_only_the_classes_of_segmentation_differ():
         assert (row["classes_found"] == row["classes_stated"]) == (row["set"] != "segmentation")
     removed = {row["set"]: row["repeats_removed"] for row in rows if row["repeats_removed"]}
     assert removed == {"segmentation": 224, "banknote": 24}
-    (table,) = EXPERIMENT.tables(rows, Plan())
+    (table,) = EXPERIMENT.tables(rows)
     assert [line[0] for line in table.rows if line[4] != "none"] == ["segmentation"]

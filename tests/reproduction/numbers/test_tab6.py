@@ -58,7 +58,7 @@ def invented():
 
 def test_figure_has_a_panel_per_set():
     pytest.importorskip("matplotlib")
-    figure = EXPERIMENT.draw(invented(), QUICK)
+    figure = EXPERIMENT.draw(invented())
     assert len(figure.axes) == 6
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == [
         DEFAULT,

@@ -54,7 +54,7 @@ def test_tables_subtract_the_published_times():
         for m in ("SVM", PUBLISHED, DEFAULT)
         for r in range(3)
     ]
-    (table,) = EXPERIMENT.tables(rows, QUICK)
+    (table,) = EXPERIMENT.tables(rows)
     check_tables([table])
     assert [line[2:] for line in table.rows] == [
         ["SVM", 2.0, 1.78, 0.22, 9.0, 3],
@@ -62,5 +62,5 @@ def test_tables_subtract_the_published_times():
         [DEFAULT, 2.0, 6.08, -4.08, 9.0, 3],
     ]
     pytest.importorskip("matplotlib")
-    figure = EXPERIMENT.draw(rows, QUICK)
+    figure = EXPERIMENT.draw(rows)
     assert figure.axes[0].get_yscale() == "log"

@@ -7,8 +7,10 @@ import sys
 import time
 from typing import TextIO
 
-_WIDTH = 24
+from tqdm import tqdm
+
 _TRUST, _TRUSTED_SHARE = 5.0, 0.05  # work that estimates are trusted for: seconds, share of all
+_SOON, _BETWEEN_BARS = 2.0, 0.1  # seconds: what takes less needs no bar
 _BETWEEN_LINES = 10.0  # seconds, where lines cannot be drawn over
 
 
@@ -29,7 +31,7 @@ def duration(seconds: float) -> str:
 
 
 class Bar:
-    """A line on standard error, drawn over on a terminal and repeated now and then elsewhere.
+    """A bar on standard error if that is a terminal, a line now and then elsewhere.
 
     The time left is the estimated work left, corrected by how wrong the estimates were so far. Of
     `total` cells, `done` were finished before; `shared` are the estimated seconds of work that
@@ -49,11 +51,23 @@ class Bar:
     ) -> None:
         self.total, self.done = total, done
         self._left = {False: shared, True: alone}
-        self._jobs, self._quiet = jobs, quiet
+        self._jobs, self._name = jobs, ""
         self._out = sys.stderr if out is None else out
-        self._terminal = self._out.isatty()
         self._expected = self._taken = min(_TRUST, _TRUSTED_SHARE * (shared + alone)) or 1.0
-        self._told, self._drawn, self._name = time.perf_counter(), 0, ""
+        self._in_lines = not (quiet or self._out.isatty())
+        self._told = time.perf_counter()
+        self._bar = tqdm(
+            total=total,
+            initial=done,
+            file=self._out,
+            disable=quiet or self._in_lines,
+            delay=_SOON,
+            leave=False,
+            mininterval=_BETWEEN_BARS,
+            miniters=0,
+            dynamic_ncols=True,
+            bar_format="{percentage:3.0f}%|{bar:24}| {desc}",
+        )
 
     def advance(self, expected: float, taken: float, *, alone: bool, name: str) -> None:
         """Count a finished cell: seconds it was to take, and took."""
@@ -62,7 +76,7 @@ class Bar:
         self._expected += expected
         self._taken += taken
         self._name = name
-        self.show()
+        self.show(1)
 
     @property
     def seconds_left(self) -> float:
@@ -70,38 +84,24 @@ class Bar:
         work = max(self._left[False], 0) / self._jobs + max(self._left[True], 0)
         return work * self._taken / self._expected
 
-    def show(self) -> None:
-        """Draw the line, if it is time to."""
-        now = time.perf_counter()
-        if self._quiet or not self.total:
-            return
-        if not self._terminal and now - self._told < _BETWEEN_LINES and self.done < self.total:
-            return
-        self._told = now
-        share = self.done / self.total
-        text = f"{self.done} of {self.total} cells"
+    def show(self, more: int = 0) -> None:
+        """Tell how far the run is, if it is time to, with `more` cells than before."""
+        text, now = f"{self.done} of {self.total} cells", time.perf_counter()
         if self.done < self.total:
             left = math.ceil(self.seconds_left)
             text += f", about {duration(left) if left >= 10 else f'{left} s'} left"
-        if not self._terminal:
-            self._out.write(f"[manifoldknn] {share:4.0%}  {text}\n")
-        else:
-            filled = round(_WIDTH * share)
-            line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {text}"
-            line += f"  ({self._name})" if self._name else ""
-            self._out.write("\r" + line[:110].ljust(min(self._drawn, 110)))
-            self._drawn = len(line)
-        self._out.flush()
+        name = f"  ({self._name})" if self._name else ""
+        self._bar.set_description_str(text + name, refresh=False)
+        self._bar.update(more)
+        if self._in_lines and (now - self._told >= _BETWEEN_LINES or self.done == self.total):
+            self._told = now
+            self.say(f"[manifoldknn] {self.done / self.total:4.0%}  {text}")
 
     def say(self, text: str) -> None:
         """Write a line of its own, even if quiet."""
-        self.clear()
-        self._out.write(text + "\n")
+        tqdm.write(text, file=self._out)
         self._out.flush()
 
     def clear(self) -> None:
-        """Take the line off the terminal."""
-        if self._terminal and self._drawn:
-            self._out.write("\r" + " " * min(self._drawn, 110) + "\r")
-            self._out.flush()
-            self._drawn = 0
+        """Take the bar off the terminal."""
+        self._bar.close()

@@ -7,6 +7,7 @@ confidence and share right over bins, weighted by their rows.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -16,13 +17,11 @@ from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import averages, by_method, mean_and_deviation
 from manifoldknn.reproduction.figures.lines import STYLES, grouped_bars, new_figure
-from manifoldknn.reproduction.figures.width import CHOSEN_WHILE_LOOKING
 from manifoldknn.reproduction.methods import (
     BEYOND,
     DEFAULT,
     NEIGHBORS,
     SPREADING,
-    WHY_CLASSES,
     available,
     error_of,
 )
@@ -66,12 +65,8 @@ def calibration(
 
 
 def _cells(plan: Plan) -> list[Cell]:
-    return [
-        Cell("draws", (data, protocol, run), _SECONDS[data])
-        for data in DATA_SETS
-        for protocol in PROTOCOLS
-        for run in range(1 if plan.quick else _RUNS)
-    ]
+    keys = product(DATA_SETS, PROTOCOLS, range(1 if plan.quick else _RUNS))
+    return [Cell("draws", key, _SECONDS[key[0]]) for key in keys]
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
@@ -103,7 +98,7 @@ def _of(rows: list[Row], protocol: str) -> list[Row]:
     return [row for row in rows if row["protocol"] == protocol]
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     tables = []
     for protocol, words in PROTOCOLS.items():
         found = averages(_of(rows, protocol), ["data", "method"])
@@ -126,13 +121,12 @@ def _calibration_table(rows: list[Row]) -> Table:
     return Table("Expected calibration error (%)", header, lines, notes)
 
 
-def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+def _findings(rows: list[Row]) -> list[str]:
     def means(protocol: str, value: str) -> str:
         found = averages(_of(rows, protocol), ["data", "method"], value)
-        gathered: dict[str, list[float]] = {}
-        for (_, method), average in found.items():
-            gathered.setdefault(str(method), []).append(average.mean)
-        return ", ".join(f"{method} {np.mean(of):.1f}" for method, of in gathered.items())
+        methods = dict.fromkeys(method for _, method in found)
+        of = {m: np.mean([a.mean for (_, name), a in found.items() if name == m]) for m in methods}
+        return ", ".join(f"{method} {mean:.1f}" for method, mean in of.items())
 
     return [
         *(
@@ -143,7 +137,7 @@ def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
     ]
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     figure, axes = new_figure(11.0, 9.6, 3, 3)
     found = averages(rows, ["data", "protocol", "method"])
     shown = [m for m in (*_OURS, *_PEERS) if any(key[2] == m for key in found)]
@@ -177,23 +171,6 @@ def _reliability(rows: list[Row]) -> tuple[Floats, Floats]:
     return confidence / n_rows, right / n_rows
 
 
-EXPERIMENT = Experiment(
-    name="draws",
-    title="Labels drawn as people draw them: errors, and how far confidence can be trusted",
-    columns=_COLUMNS,
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    datasets=DATA_SETS,
-    findings=_findings,
-    differences=(WHY_CLASSES,),
-    notes=(
-        "This is beyond the paper, which draws as many labels of every class (b3).",
-        f"{NEIGHBORS}: our graph, α = 0.99, five labelled samples vote. The spread is that of "
-        "draws; all methods have the same ones.",
-        "Poisson stands here where the package graphlearning is installed. LabelSpreading is "
-        "shown with scikit-learn's defaults, and with 10 neighbours and α = 0.99.",
-        CHOSEN_WHILE_LOOKING,
-    ),
-)
+EXPERIMENT = Experiment.told(
+    "draws", _COLUMNS, _cells, _measure, _tables, _draw, datasets=DATA_SETS, findings=_findings,
+)  # fmt: skip

@@ -14,9 +14,10 @@ from manifoldknn.reproduction.figures.averages import (
     over_common_runs,
     table_of,
 )
+from manifoldknn.reproduction.figures.kcurves import measured
 from manifoldknn.reproduction.figures.lines import panels
-from manifoldknn.reproduction.methods import BEYOND, DEFAULT, OF_THE_PAPER, available, error_of
-from manifoldknn.reproduction.problems import drawn, real
+from manifoldknn.reproduction.methods import BEYOND, DEFAULT, OF_THE_PAPER, available
+from manifoldknn.reproduction.problems import real
 from manifoldknn.reproduction.published import DATA_SETS, ERRORS, USPS_SVM_AT_ONE_LABEL
 
 _ALL = tuple(range(1, 40, 2))
@@ -25,7 +26,7 @@ _QUICK = (1, 3, 9, 39)
 _VOTERS = 5
 _CHEAP = ("kNN", "wkNN", "DT", DEFAULT)  # all counts
 _DEAR = ("gkNN", "ANN", "NB")  # some counts, few runs
-_RUNS, _SVM_RUNS, _DEAR_RUNS = 10, 5, 3
+_RUNS, _DEAR_RUNS = {"cheap": 10, "SVM": 5}, 3
 _QUICK_SKIPPED = ("usps", "multifeature")  # of the dear ones
 _SECONDS = {  # per count: cheap, SVM, gkNN, ANN, NB
     "usps": (2.2, 0.35, 2.5, 0.4, 4.0),
@@ -43,17 +44,13 @@ def _counts(kind: str, plan: Plan) -> tuple[int, ...]:
     return _SOME if kind in _DEAR else _ALL
 
 
-def _runs(kind: str) -> int:
-    return _SVM_RUNS if kind == "SVM" else _DEAR_RUNS if kind in _DEAR else _RUNS
-
-
 def _cells(plan: Plan) -> list[Cell]:
     cells = []
     for data in DATA_SETS:
         for place, kind in enumerate(("cheap", "SVM", *_DEAR)):
             if plan.quick and kind in _DEAR and data in _QUICK_SKIPPED:
                 continue
-            runs = 1 if plan.quick else _runs(kind)
+            runs = 1 if plan.quick else _RUNS.get(kind, _DEAR_RUNS)
             seconds = _SECONDS[data][place] * len(_counts(kind, plan))
             cells += [Cell("fig10-11", (data, kind, run), seconds) for run in range(runs)]
     return cells
@@ -61,20 +58,12 @@ def _cells(plan: Plan) -> list[Cell]:
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
     data, kind, run = str(cell.key[0]), str(cell.key[1]), int(cell.key[2] or 0)
-    problem, seed = real(data), plan.seed + run
     methods = (*_CHEAP, *available()) if kind == "cheap" else (kind,)
-    rows: list[Row] = []
-    for count in _counts(kind, plan):
-        y = drawn(problem.truth, count, seed)
-        for method in methods:
-            error = error_of(method, problem, y, k=min(count, _VOTERS), seed=seed)
-            rows.append(
-                {"data": data, "method": method, "labels": count, "run": run, "error": error}
-            )
-    return rows
+    how: Any = {"column": "labels", "most_voters": _VOTERS}
+    return measured(data, real(data), methods, _counts(kind, plan), run, plan, **how)
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     found = averages(rows, ["data", "method", "labels"])
     kinds = {"mean": "Mean error (%)", "deviation": "Deviation of the error (%)"}
     if all(average.n_runs < ENOUGH for average in found.values()):
@@ -118,10 +107,9 @@ def _leaders(rows: list[Row]) -> Table:
 
 def _known(found: Averages) -> Table:
     """Set our numbers beside what the paper prints of these figures."""
+    both = (("SVM", "SVM"), (DEFAULT, "mkNN"))
     printed = [("usps", "SVM", 1, USPS_SVM_AT_ONE_LABEL)]
-    for data in DATA_SETS:
-        for method, named in (("SVM", "SVM"), (DEFAULT, "mkNN")):
-            printed.append((data, method, 3, ERRORS[data][named].mean))
+    printed += [(d, ours, 3, ERRORS[d][name].mean) for d in DATA_SETS for ours, name in both]
     lines: Lines = [
         [data, method, count, round(ours.mean, 2), theirs, less(ours, theirs)]
         for data, method, count, theirs in printed
@@ -132,7 +120,7 @@ def _known(found: Averages) -> Table:
     return Table("What the paper prints of these figures", header, lines, notes)
 
 
-def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+def _findings(rows: list[Row]) -> list[str]:
     """Tell where Poisson learning, the strongest method beyond the paper, is ahead of ours."""
     compared = over_common_runs(rows, DEFAULT, BEYOND[-1], ["data", "labels"])
     ahead = {key: a - b for key, (a, b, _) in compared.items() if b < a}
@@ -146,37 +134,13 @@ def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
     ]
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     found = averages(rows, ["data", "method", "labels"])
     shown = curves(found, "mean", "{}: mean") | curves(found, "deviation", "{}: deviation")
     return panels(shown, x_label="labelled samples per class", y_label="error (%)")
 
 
-EXPERIMENT = Experiment(
-    name="fig10-11",
-    title="Mean and deviation of the error against the number of labels per class",
-    columns=("data", "method", "labels", "run", "error"),
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    datasets=DATA_SETS,
-    findings=_findings,
-    differences=(
-        "The paper prints one number of these figures: the error of SVM on usps with the fewest "
-        "labels, around 95 %, which is worse than guessing. With parameters of the usual size no "
-        "such failure was seen here.",
-    ),
-    notes=(
-        "mkNN as published is in fig9 and tab6 only: a full graph per point is too dear.",
-        "Features are scaled to [0, 1]; run r of all methods has the same labels.",
-        "SVM, and still more gkNN, ANN and NB, are dear to tune: in the full run they have fewer "
-        f"runs, the latter fewer counts too. A deviation is shown of {ENOUGH} runs or more.",
-        "With one label per class nothing can be tuned by cross-validation: there every method has "
-        "the usual parameters, the first of its grid.",
-        "kNN, wkNN and gkNN let five labelled samples vote, or as many as a class has labels if "
-        "that is fewer.",
-        "Poisson has the solver gradient_descent of the package graphlearning: its default, "
-        "conjugate gradients, fails on graphs of several parts.",
-    ),
-)
+_COLUMNS = ("data", "method", "labels", "run", "error")
+EXPERIMENT = Experiment.told(
+    "fig10-11", _COLUMNS, _cells, _measure, _tables, _draw, datasets=DATA_SETS, findings=_findings,
+)  # fmt: skip

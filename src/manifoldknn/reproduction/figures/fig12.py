@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
 from manifoldknn.reproduction.figures.averages import averages, curves, less
 from manifoldknn.reproduction.figures.lines import panels
 from manifoldknn.reproduction.figures.width import tuned_sigma
@@ -101,7 +101,7 @@ def _standard(model: ManifoldKNNClassifier, problem: Problem, y: Ints) -> tuple[
     return np.asarray(model.transduction_, dtype=np.intp), seconds, repeats
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     errors, times = averages(rows, _KEY), averages(rows, _KEY, "seconds")
     lines: Lines = []
     for (data, strategy, online), error in errors.items():
@@ -148,17 +148,14 @@ def _claims(rows: list[Row]) -> Table:
     return Table(caption, header, lines, notes)
 
 
-def _differences(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+def _differences(rows: list[Row]) -> list[str]:
     """Tell where the two strategies do not agree."""
     apart = []
     for (data, model), points in _gaps(rows).items():
         online, worst, _ = max(points, key=lambda point: abs(point[1]))
         if abs(worst) > _COMPARABLE:
             apart.append(f"{data}, {model} ({worst:+.1f} points at {online} rows)")
-    said = [
-        "Standard learning is not run for every online row: one fit on all rows is timed and "
-        "multiplied by their number. The paper's 9100 s on satlog show why.",
-    ]
+    said: list[str] = told("fig12")["differences"]
     if apart:
         said.append(
             f"Sequential and standard errors differ by more than {_COMPARABLE:g} point on "
@@ -167,7 +164,7 @@ def _differences(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
     return said
 
 
-def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+def _findings(rows: list[Row]) -> list[str]:
     gaps = _gaps(rows)
     alike = [key for key, points in gaps.items() if all(abs(p[1]) <= _COMPARABLE for p in points)]
     least = min((points[-1][2] for points in gaps.values()), default=None)
@@ -180,39 +177,14 @@ def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
     ]
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     times = curves(averages(rows, _KEY, "seconds"), title="{}: time (s)")
     shown = curves(averages(rows, _KEY), title="{}: error (%)") | times
     return panels(shown, x_label="online rows", y_label="", log_scale=list(times))
 
 
-EXPERIMENT = Experiment(
-    name="fig12",
-    title="Online rows: learning again for each, or reconstruction",
-    columns=("data", "strategy", "online", "error", "seconds", "timed"),
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    timings=("seconds",),
-    datasets=_SETS,
-    findings=_findings,
-    differences=_differences,
-    notes=(
-        "10 labelled rows per class; the online rows are drawn from the others, the larger sets "
-        "hold the smaller ones. Features are scaled to [0, 1]; five vote in mkNN as published. One "
-        "run.",
-        "Where the two differ on banknote, with our default, it is not by reconstruction: learnt "
-        "without the online rows the others are answered worse too (with 300 online rows of seed 0 "
-        "1.4 % of them wrong, and 0.2 % when all rows are known). It has only 1348 rows.",
-        "Sequential: learnt without the online rows, then each is answered by itself; the time is "
-        "that of all answers, measured.",
-        "Standard: learning is repeated for every online row. A fit on all rows is timed (the mean "
-        "of three, one for the full graph) and multiplied by the number of online rows. Its error "
-        "is that of the last repetition, which knows all online rows.",
-        "mkNN as published is measured at fewer sizes on the large sets, and in a quick run not at "
-        "all.",
-        "The paper prints two numbers of this figure: about 9100 and 14 seconds for 1000 rows of "
-        "satlog.",
-    ),
-)
+_COLUMNS = ("data", "strategy", "online", "error", "seconds", "timed")
+EXPERIMENT = Experiment.told(
+    "fig12", _COLUMNS, _cells, _measure, _tables, _draw, timings=("seconds",), datasets=_SETS,
+    findings=_findings, differences=_differences,
+)  # fmt: skip

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manifoldknn import tired_random_walk
 from manifoldknn.drawing.class_plot import COLORS
@@ -23,21 +22,16 @@ _PATHS = ("iAj", "iBj", "iBCj", "iBCBj")
 _STEPS = (*range(1, 10), *range(10, 100, 10), *range(100, 1001, 100))
 
 
-def _graph() -> NDArray[np.float64]:
-    W = np.zeros((len(_NODES), len(_NODES)))
-    for (a, b), weight in _WEIGHTS.items():
-        W[_NODES.index(a), _NODES.index(b)] = W[_NODES.index(b), _NODES.index(a)] = weight
-    return W
-
-
 def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
     return [Cell("fig2", ("walk",), seconds=0.05)]
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
-    W = _graph()
-    step = _ALPHA * W / W.sum(axis=1, keepdims=True)
     number = {node: i for i, node in enumerate(_NODES)}
+    W = np.zeros((len(_NODES), len(_NODES)))
+    for (a, b), weight in _WEIGHTS.items():
+        W[number[a], number[b]] = W[number[b], number[a]] = weight
+    step = _ALPHA * W / W.sum(axis=1, keepdims=True)
     rows = [_row("edge", f"{a}-{b}", None, w) for (a, b), w in _WEIGHTS.items()]
     for path in _PATHS:
         hops = [step[number[a], number[b]] for a, b in pairwise(path)]
@@ -49,12 +43,10 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
         if t in _STEPS:
             rows.append(_row("sum", "i → j", t, float(total[number["i"], number["j"]])))
     whole = tired_random_walk(W, _ALPHA)
-    rows += [
-        _row("walk", f"{a} → {b}", None, float(whole[number[a], number[b]]))
-        for a in _NODES
-        for b in _NODES
+    between = product(_NODES, _NODES)
+    return rows + [
+        _row("walk", f"{a} → {b}", None, float(whole[number[a], number[b]])) for a, b in between
     ]
-    return rows
 
 
 def _row(what: str, where: str, steps: int | None, value: float) -> Row:
@@ -66,7 +58,7 @@ def _values(rows: list[Row], what: str) -> dict[Any, float]:
     return {row[key]: float(str(row["value"])) for row in rows if row["what"] == what}
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     walk = _values(rows, "walk")
     matrix: Lines = [[a, *(walk[f"{a} → {b}"] for b in _NODES)] for a in _NODES]
     paths: Lines = [[path, value] for path, value in _values(rows, "path").items()]
@@ -77,7 +69,7 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     ]
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     figure, axes = new_figure(10.4, 3.5, 1, 3)
     graph, paths, sums = axes.flat
     _draw_graph(graph, _values(rows, "edge"))
@@ -123,23 +115,5 @@ def _draw_graph(ax: Any, edges: dict[Any, float]) -> None:
     ax.set_axis_off()
 
 
-EXPERIMENT = Experiment(
-    name="fig2",
-    title="The tired random walk from i to j on a small graph",
-    columns=["what", "where", "steps", "value"],
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    differences=[
-        "The paper once writes (0.01P)ᵗ for the walk after t steps; α is the share of strength "
-        "kept per step, so it is (0.99P)ᵗ that is meant and drawn.",
-    ],
-    notes=[
-        "The paper's picture has no numbers: the graph has the vertices and edges of its text, and "
-        "weights of ours; everything else is computed from them.",
-        "What the paper calls the accumulated transition probability is no probability, since it "
-        "may exceed 1: it is the expected number of visits of j by a walk from i that goes on with "
-        "probability α after every step.",
-    ],
-)
+_COLUMNS = ("what", "where", "steps", "value")
+EXPERIMENT = Experiment.told("fig2", _COLUMNS, _cells, _measure, _tables, _draw)

@@ -53,27 +53,23 @@ def _row(what: str, at: NDArray[np.float64], labelled: int | None, value: float 
             "value": value}  # fmt: skip
 
 
-def _of(rows: list[Row], what: str) -> list[Row]:
-    return [row for row in rows if row["what"] == what]
+def _values(rows: list[Row], what: str, name: str = "value") -> NDArray[np.float64]:
+    return np.array([float(str(row[name])) for row in rows if row["what"] == what])
 
 
-def _column(rows: list[Row], name: str) -> NDArray[np.float64]:
-    return np.array([float(str(row[name])) for row in rows])
+def _places(rows: list[Row], what: str) -> NDArray[np.float64]:
+    return np.column_stack([_values(rows, what, "x"), _values(rows, what, "y")])
 
 
-def _places(rows: list[Row]) -> NDArray[np.float64]:
-    return np.column_stack([_column(rows, "x"), _column(rows, "y")])
-
-
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
-    made, again = (_column(_of(rows, w), "value") for w in ("reconstructed", "walked again"))
+def _tables(rows: list[Row]) -> list[Table]:
+    made, again = (_values(rows, w) for w in ("reconstructed", "walked again"))
     lines: Lines = [
         [_label(i), float(a), float(b), float(100 * (a / b - 1))]
         for i, (a, b) in enumerate(zip(made, again))
     ]
-    near, z = _of(rows, "neighbour"), _column(_of(rows, "neighbour"), "value")
-    place, truth = _places(near), _places(_of(rows, "new"))[0]
-    error = 100 * float(np.sum((truth - z @ place) ** 2) / np.sum(truth**2))
+    near, z = _places(rows, "neighbour"), _values(rows, "neighbour")
+    truth = _places(rows, "new")[0]
+    error = 100 * float(np.sum((truth - z @ near) ** 2) / np.sum(truth**2))
     carry = f"{np.sum(z > 0)} of its {len(near)} neighbours carry it; ‖x − X_k z‖²/‖x‖² = "
     header = ["labelled sample", "reconstructed (eqs. 7–9)", "walked again with it",
               "difference, %"]  # fmt: skip
@@ -97,11 +93,11 @@ def _label(number: int) -> str:
     return f"{'arch' if number < 3 else 'S'} {number % 3 + 1}"
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     figure, axes = new_figure(9.6, 4.3, 1, 2)
     left, right = axes.flat
     _draw_neighbours(left, rows)
-    made, again = (_column(_of(rows, w), "value") for w in ("reconstructed", "walked again"))
+    made, again = (_values(rows, w) for w in ("reconstructed", "walked again"))
     places = np.arange(len(made))
     right.bar(places - 0.2, made, 0.38, color=COLORS[0], label="reconstructed: Σ z_i w̄_i")
     right.bar(places + 0.2, again, 0.38, color="#c8c8c8", label="walked again with the sample")
@@ -116,10 +112,10 @@ def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
 
 
 def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
-    (x, y), near = _places(_of(rows, "new"))[0], _places(_of(rows, "neighbour"))
-    ax.scatter(*_places(_of(rows, "other")).T, s=22, c="#c8c8c8", linewidths=0,
+    (x, y), near = _places(rows, "new")[0], _places(rows, "neighbour")
+    ax.scatter(*_places(rows, "other").T, s=22, c="#c8c8c8", linewidths=0,
                label="other samples")  # fmt: skip
-    for (a, b), z in zip(near, _column(_of(rows, "neighbour"), "value")):
+    for (a, b), z in zip(near, _values(rows, "neighbour")):
         style = "-" if z > 0 else ":"
         ax.plot([x, a], [y, b], style, color=COLORS[0], linewidth=0.8 + 5 * z, zorder=1)
         if z > 0:
@@ -140,16 +136,5 @@ def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=1)
 
 
-EXPERIMENT = Experiment(
-    name="fig3",
-    title="The two steps by which a new sample gets its walk weights",
-    columns=["what", "x", "y", "labelled", "value"],
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    notes=[
-        "The paper's picture is a sketch; this one is computed on the first toy set, with one "
-        "sample held back and the package's default graph.",
-    ],
-)
+_COLUMNS = ("what", "x", "y", "labelled", "value")
+EXPERIMENT = Experiment.told("fig3", _COLUMNS, _cells, _measure, _tables, _draw)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,13 +15,9 @@ from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.drawing.class_plot import COLORS
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.lines import new_figure
-from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS, WHY_CLASSES
+from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS
 from manifoldknn.reproduction.problems import SYNTHETIC, Floats, Ints
 
-OUR_SETS = (
-    "The paper prints neither equations nor samples of its drawn sets: ours are made after its "
-    "pictures and the names of their files, so errors cannot be compared in number."
-)
 METHODS: dict[str, Callable[[int], Any]] = {
     "kNN": KNeighborsClassifier,
     "wkNN": WeightedKNNClassifier,
@@ -50,21 +46,6 @@ def answer(method: str, k: int, X: Floats, truth: Ints, labeled: Ints) -> Ints:
     found = np.asarray(clf.fit(X[labeled], truth[labeled]).predict(X))
     found[labeled] = truth[labeled]
     return found
-
-
-def _sample_rows(
-    X: Floats, truth: Ints, labeled: Ints, answers: Mapping[int, Ints] | None = None
-) -> list[Row]:
-    """Return a row for every sample: place, class, whether labelled, and answers by k."""
-    marked = np.isin(np.arange(len(X)), labeled)
-    rows: list[Row] = [
-        {"x": float(a), "y": float(b), "class": int(c), "labelled": bool(m)}
-        for (a, b), c, m in zip(X, truth, marked)
-    ]
-    for k, found in (answers or {}).items():
-        for row, value in zip(rows, found):
-            row[f"k{k}"] = int(value)
-    return rows
 
 
 def error_percent(rows: Sequence[Row], k: int) -> float:
@@ -105,28 +86,42 @@ def _of(rows: list[Row], name: str, value: str) -> list[Row]:
     return [row for row in rows if row[name] == value]
 
 
+def _toys(
+    name: str, first: str, keys: Iterable[str], make: Callable[[str], Any], voters: Sequence[int],
+    tables: Callable[[list[Row]], list[Table]], draw: Callable[[list[Row]], Any],
+) -> Experiment:  # fmt: skip
+    """Return an experiment with a cell for every key: a set from `make`, and answers of voters.
+
+    The column `first`, if it has a name, holds the key; where there are voters it is the method.
+    """
+
+    def cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
+        return [Cell(name, (key,), seconds=0.1 + 0.1 * len(voters)) for key in keys]
+
+    def measure(cell: Cell, plan: Plan) -> list[Row]:
+        key = str(cell.key[0])
+        X, truth, labeled = make(key)(random_state=plan.seed)
+        answers = [answer(key, k, X, truth, labeled).tolist() for k in voters]
+        marked = np.isin(np.arange(len(X)), labeled).tolist()
+        whole = zip(*X.T.tolist(), truth.tolist(), marked, *answers)
+        return [dict(zip(columns, (key, *row) if first else row)) for row in whole]
+
+    columns = (*(first,) * bool(first), *_PLACE, *(f"k{k}" for k in voters))
+    return Experiment.told(name, columns, cells, measure, tables, draw)
+
+
 # Figure 1: plain nearest neighbours go wrong.
 _FIRST_VOTERS = (1, 2, 3)
 
 
-def _first_cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-    return [Cell("fig1", ("kNN",), seconds=0.1)]
-
-
-def _measure_first(cell: Cell, plan: Plan) -> list[Row]:
-    X, truth, labeled = make_arch_and_s(random_state=plan.seed)
-    answers = {k: answer(str(cell.key[0]), k, X, truth, labeled) for k in _FIRST_VOTERS}
-    return _sample_rows(X, truth, labeled, answers)
-
-
-def _first_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _first_tables(rows: list[Row]) -> list[Table]:
     errors = [[k, error_percent(rows, k), None, None] for k in _FIRST_VOTERS]
     caption = "Error of plain kNN with 3 labels per class (%)"
     header = ["k", "ours", "published", "difference"]
     return [Table(caption, header, errors, ["The paper shows pictures without numbers here."])]
 
 
-def _draw_first(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw_first(rows: list[Row]) -> Any:
     figure, axes = new_figure(7.6, 8.4, 2, 2)
     _draw_samples(axes.flat[0], rows, "The toy set, 3 labels per class")
     for ax, k in zip(axes.flat[1:], _FIRST_VOTERS):
@@ -134,38 +129,13 @@ def _draw_first(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     return figure
 
 
-FIG1 = Experiment(
-    name="fig1",
-    title="Plain kNN on the first toy set, an arch and a mirrored S",
-    columns=[*_PLACE, *(f"k{k}" for k in _FIRST_VOTERS)],
-    cells=_first_cells,
-    measure=_measure_first,
-    tables=_first_tables,
-    draw=_draw_first,
-    differences=[
-        OUR_SETS,
-        "The places of our labels were picked from many so that the nearest labelled sample "
-        "misleads, as in the paper's picture: it is wrong for 30 % of the others on average over "
-        "100 seeds, and for 27 % if labels are drawn at random.",
-    ],
-    notes=[
-        "With k = 2 a tied vote goes to the first class (the arch). Wrong answers are ringed.",
-    ],
+FIG1 = _toys(
+    "fig1", "", ("kNN",), lambda _: make_arch_and_s, _FIRST_VOTERS, _first_tables, _draw_first
 )
 
 
 # Figure 4: the sets themselves.
-def _set_cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-    return [Cell("fig4", (name,), seconds=0.05) for name in SYNTHETIC]
-
-
-def _measure_set(cell: Cell, plan: Plan) -> list[Row]:
-    name = str(cell.key[0])
-    rows = _sample_rows(*SYNTHETIC[name](random_state=plan.seed))
-    return [{"set": name, **row} for row in rows]
-
-
-def _set_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _set_tables(rows: list[Row]) -> list[Table]:
     lines: Lines = []
     for number, name in enumerate(SYNTHETIC, 1):
         own = _of(rows, "set", name)
@@ -175,38 +145,19 @@ def _set_tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     return [Table("Sizes", header, lines, ["The paper states only the labels, 3 per class."])]
 
 
-def _draw_sets(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw_sets(rows: list[Row]) -> Any:
     figure, axes = new_figure(10.0, 3.7, 1, 3)
     for number, (ax, name) in enumerate(zip(axes.flat, SYNTHETIC), 1):
         _draw_samples(ax, _of(rows, "set", name), f"Data set {number}: {name}")
     return figure
 
 
-FIG4 = Experiment(
-    name="fig4",
-    title="The three synthetic data sets",
-    columns=["set", *_PLACE],
-    cells=_set_cells,
-    measure=_measure_set,
-    tables=_set_tables,
-    draw=_draw_sets,
-    differences=[OUR_SETS],
-    notes=["Each set is two curves with noise and three bridges of points across the gap."],
-)
+FIG4 = _toys("fig4", "set", SYNTHETIC, SYNTHETIC.__getitem__, (), _set_tables, _draw_sets)
 
 
 # Figures 5 to 7: the answers of methods on one of the sets.
-def _answers_experiment(name: str, set_name: str, number: int) -> Experiment:
-    def cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
-        return [Cell(name, (method,), seconds=0.3) for method in METHODS]
-
-    def measure(cell: Cell, plan: Plan) -> list[Row]:
-        method = str(cell.key[0])
-        X, truth, labeled = SYNTHETIC[set_name](random_state=plan.seed)
-        answers = {k: answer(method, k, X, truth, labeled) for k in _VOTERS}
-        return [{"method": method, **row} for row in _sample_rows(X, truth, labeled, answers)]
-
-    def tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _answers_experiment(number: int, make: Any) -> Experiment:
+    def tables(rows: list[Row]) -> list[Table]:
         errors = {m: [error_percent(_of(rows, "method", m), k) for k in _VOTERS] for m in METHODS}
         notes = [
             "The paper shows pictures without numbers here, and does not say how many vote. In our "
@@ -216,34 +167,19 @@ def _answers_experiment(name: str, set_name: str, number: int) -> Experiment:
         header = ["method", *(f"{k} vote{'s' * (k > 1)}" for k in _VOTERS), "published"]
         return [Table(caption, header, [[m, *values, None] for m, values in errors.items()], notes)]
 
-    def draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
-        figure, axes = new_figure(11.4, 7.2, 2, 3)
-        for ax, (method, k) in zip(axes.flat, _DRAWN.items()):
-            own, votes = _of(rows, "method", method), f", k = {k}" if k else ""
-            error = error_percent(own, k or 1)
-            _draw_samples(ax, own, f"{method}{votes}: error {error:.1f} %", k or 1)
-        axes.flat[-1].set_visible(False)
-        return figure
-
-    return Experiment(
-        name=name,
-        title=f"Answers of nearest-neighbour methods on data set {number}, {set_name}",
-        columns=["method", *_PLACE, *(f"k{k}" for k in _VOTERS)],
-        cells=cells,
-        measure=measure,
-        tables=tables,
-        draw=draw,
-        differences=[OUR_SETS, WHY_CLASSES],
-        notes=[
-            "Drawn are kNN and gkNN with one vote, the paper's vote on our graph with five, and "
-            "our default; wkNN with three votes, since with one it is kNN. The others' k was "
-            "picked after looking at the errors below, in their favour; the table has every k "
-            "tried. Wrong answers are ringed.",
-        ],
+    return _toys(
+        f"fig{4 + number}", "method", METHODS, lambda _: make, _VOTERS, tables, _draw_answers
     )
 
 
-FIG5, FIG6, FIG7 = (
-    _answers_experiment(f"fig{4 + number}", set_name, number)
-    for number, set_name in enumerate(SYNTHETIC, 1)
-)
+def _draw_answers(rows: list[Row]) -> Any:
+    figure, axes = new_figure(11.4, 7.2, 2, 3)
+    for ax, (method, k) in zip(axes.flat, _DRAWN.items()):
+        own, votes = _of(rows, "method", method), f", k = {k}" if k else ""
+        error = error_percent(own, k or 1)
+        _draw_samples(ax, own, f"{method}{votes}: error {error:.1f} %", k or 1)
+    axes.flat[-1].set_visible(False)
+    return figure
+
+
+FIG5, FIG6, FIG7 = (_answers_experiment(i, make) for i, make in enumerate(SYNTHETIC.values(), 1))

@@ -13,22 +13,6 @@ _PER_CLASS = 3
 _TESTED = 50  # labels at least, over all draws
 _ROWS = 1000  # of which a larger set is represented
 
-# What every table with these methods has to say of how their settings were found.
-CHOSEN_WHILE_LOOKING = (
-    "Our default has the same settings on all sets, but its graph was chosen while looking at "
-    "these six sets, and at MNIST: about 700 settings were tried. On sets never seen it may do "
-    "less well than here."
-)
-TUNED_WIDTH = (
-    "The σ of mkNN as published is tuned once per set, as the paper says: multiples "
-    f"{', '.join(f'{factor:g}' for factor in sorted(FACTORS))} of the median distance to the "
-    "seventh neighbour, by 2-fold cross-validation pooled over several draws of three labels per "
-    "class. That takes 54 to 63 labels in all, more than the 6 to 30 that a run has. Sets of more "
-    f"than {_ROWS} rows are represented by {_ROWS} of them. With features scaled, the smallest "
-    "multiple wins on usps, segmentation, multifeature and satlog: a smaller one might do better "
-    "still."
-)
-
 
 def tuned_sigma(problem: Problem) -> float:
     """Return σ for ``graph="full"``, found once for every problem: a factor times the spacing."""

@@ -24,7 +24,6 @@ from manifoldknn.graph.constrained import constrained_graph
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
 from manifoldknn.reproduction.figures.averages import Average, averages, less, mean_and_deviation
 from manifoldknn.reproduction.figures.lines import grouped_bars, new_figure
-from manifoldknn.reproduction.figures.toys import OUR_SETS
 from manifoldknn.reproduction.figures.width import tuned_sigma
 from manifoldknn.reproduction.methods import NEIGHBORS, PUBLISHED
 from manifoldknn.reproduction.problems import SYNTHETIC, Floats, Problem, synthetic
@@ -71,7 +70,7 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:
     return rows
 
 
-def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def _tables(rows: list[Row]) -> list[Table]:
     kinds = ("samples", "weights", "voting_weights")
     samples, weights, voting = (averages(rows, ["data", "method"], what) for what in kinds)
     lines: Lines = []
@@ -88,7 +87,7 @@ def _tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
     return [Table("Reconstruction error of the synthetic sets, ‖T − R‖² / ‖T‖² (%)", header, lines)]
 
 
-def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+def _findings(rows: list[Row]) -> list[str]:
     samples, weights = (
         max(a.mean for a in averages(rows, ["data", "method"], what).values())
         for what in ("samples", "weights")
@@ -100,7 +99,7 @@ def _findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
     ]
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     figure, axes = new_figure(8.5, 3.4, 1, 2)
     for ax, what, title in zip(axes.flat, RECONSTRUCTION, ("samples", "the walk's matrix")):
         found = averages(rows, ["data", "method"], what)
@@ -114,26 +113,5 @@ def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     return figure
 
 
-EXPERIMENT = Experiment(
-    name="tab4",
-    title="Reconstruction error of samples and walk weights on the synthetic sets",
-    columns=("data", "method", "run", "samples", "weights", "voting_weights"),
-    cells=_cells,
-    measure=_measure,
-    tables=_tables,
-    draw=_draw,
-    findings=_findings,
-    differences=(OUR_SETS,),
-    notes=(
-        "Several draws of each set of 400 samples, three labels per class where the figures have "
-        "them; the paper has one draw.",
-        "RMSE(T, R) = ‖T − R‖² / ‖T‖² · 100 % with Frobenius norms, T the truth and R its "
-        "reconstruction: the paper's formula. Despite the name no root is taken, so that 1 % "
-        "means entries that are off by about 10 %.",
-        "Every sample is reconstructed from its ten nearest neighbours without itself, and its row "
-        "of the walk's matrix P_TRW by the same combination of theirs; the error is taken over the "
-        "whole n × n matrix, as the paper's table names it. The last column is the same for the "
-        "weights between samples and the six labelled ones only.",
-        f"{NEIGHBORS}: the walk on our graph with the same α = 0.99.",
-    ),
-)
+_COLUMNS = ("data", "method", "run", "samples", "weights", "voting_weights")
+EXPERIMENT = Experiment.told("tab4", _COLUMNS, _cells, _measure, _tables, _draw, findings=_findings)

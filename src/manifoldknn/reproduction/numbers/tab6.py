@@ -18,8 +18,6 @@ from manifoldknn.reproduction.methods import (
     error_of,
 )
 from manifoldknn.reproduction.numbers.tab6_tables import (
-    DIFFERENCES,
-    NOTES,
     UNSCALED,
     findings,
     headline,
@@ -63,7 +61,7 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:
     return rows
 
 
-def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
+def _draw(rows: list[Row]) -> Any:
     found = averages(rows, ["data", "method"])
     shown = [*OF_THE_PAPER, PUBLISHED, DEFAULT, *BEYOND]
     figure, axes = new_figure(13.0, 6.5, 2, 3)
@@ -85,17 +83,8 @@ def _draw(rows: list[Row], plan: Plan) -> Any:  # noqa: ARG001
     return figure
 
 
-EXPERIMENT = Experiment(
-    name="tab6",
-    title="Error with three labels per class, beside the published numbers",
-    columns=("data", "method", "run", "error"),
-    cells=_cells,
-    measure=_measure,
-    tables=tables,
-    draw=_draw,
-    datasets=DATA_SETS,
-    headline=headline,
+_COLUMNS = ("data", "method", "run", "error")
+EXPERIMENT = Experiment.told(
+    "tab6", _COLUMNS, _cells, _measure, tables, _draw, datasets=DATA_SETS, headline=headline,
     findings=findings,
-    differences=DIFFERENCES,
-    notes=NOTES,
-)
+)  # fmt: skip

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.reproduction.experiment import Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Lines, Row, Table
 from manifoldknn.reproduction.figures.averages import (
     ENOUGH,
     Averages,
@@ -16,7 +16,6 @@ from manifoldknn.reproduction.figures.averages import (
     less,
     mean_and_deviation,
 )
-from manifoldknn.reproduction.figures.width import CHOSEN_WHILE_LOOKING, TUNED_WIDTH
 from manifoldknn.reproduction.methods import (
     BEYOND,
     DEFAULT,
@@ -24,7 +23,6 @@ from manifoldknn.reproduction.methods import (
     OF_THE_PAPER,
     PUBLISHED,
     SUPERVISED_METHODS,
-    WHY_CLASSES,
 )
 from manifoldknn.reproduction.published import DATA_SETS, ERRORS
 
@@ -32,26 +30,8 @@ UNSCALED = f"{PUBLISHED}, features as they are"
 _RIVALS = (*OF_THE_PAPER, GUIDED_SVM)
 _NEAR = 5.0  # points
 
-DIFFERENCES = (
-    "The published SVM is wrong on 70 % of banknote, which has two classes: guessing would be "
-    "wrong on 50 %. The paper does not give its grids; ours begin with usual values, which win "
-    "ties, and few labels mean many ties. A second SVM has the grid that the authors of "
-    "libsvm, the paper's toolbox, advise.",
-    WHY_CLASSES,
-)
-NOTES = (
-    "The paper does not say whether it scaled: the last table has mkNN as published both ways.",
-    "Segmentation has 7 classes, hence 21 labels; the paper says 6. Its 2086 rows and "
-    "banknote's 1348 are what is left once repeated rows are removed.",
-    "Features are scaled to [0, 1] but where the table says otherwise; the deviation has n - 1 in "
-    "its denominator. mkNN as published factorises a full graph, so it has fewer runs on the large "
-    "sets, and none in a quick run. Run r of all methods has the same labels.",
-    CHOSEN_WHILE_LOOKING,
-    TUNED_WIDTH,
-)
 
-
-def tables(rows: list[Row], plan: Plan) -> list[Table]:  # noqa: ARG001
+def tables(rows: list[Row]) -> list[Table]:
     """Return all tables of the report."""
     return [_beside_the_paper(rows), _everyone(rows), _rivals(rows), _scaling(rows)]
 
@@ -86,10 +66,7 @@ def _everyone(rows: list[Row]) -> Table:
 def _rivals(rows: list[Row]) -> Table:
     """Compare our default with the best other method of the paper, run by run."""
     lines: Lines = []
-    for data in DATA_SETS:
-        found = _best_rival(rows, data)
-        if found is None:
-            continue
+    for data, found in _rivals_of(rows).items():
         gap = found.gap
         spread = f" ± {gap.std(ddof=1):.2f}" if len(gap) > 1 else ""
         by_run = [f"{gap.mean():+.2f}{spread}", f"{int(np.sum(gap < 0))} of {len(gap)}"]
@@ -115,20 +92,28 @@ class _Rival(NamedTuple):
     gap: NDArray[np.float64]
 
 
-def _best_rival(rows: list[Row], data: str) -> _Rival | None:
-    errors: dict[str, dict[int, float]] = {}
+def _rivals_of(rows: list[Row]) -> dict[str, _Rival]:
+    """Return by set the rival with the lowest error, of those that have all runs of ours."""
+    errors: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
-        if row["data"] == data:
-            of_method = errors.setdefault(str(row["method"]), {})
-            of_method[cast(int, row["run"])] = cast(float, row["error"])
-    ours = errors.get(DEFAULT, {})
-    rivals = {m: errors[m] for m in _RIVALS if m in errors and errors[m].keys() >= ours.keys()}
-    if not ours or not rivals:
-        return None
-    means = {m: float(np.mean([rivals[m][run] for run in ours])) for m in rivals}
-    best = min(means, key=lambda m: means[m])
-    gap = np.array([ours[run] - rivals[best][run] for run in sorted(ours)])
-    return _Rival(float(np.mean(list(ours.values()))), best, means[best], gap)
+        runs = errors.setdefault((str(row["data"]), str(row["method"])), {})
+        runs[cast(int, row["run"])] = cast(float, row["error"])
+    found = {}
+    for data in DATA_SETS:
+        ours, theirs = (
+            errors.get((data, DEFAULT), {}),
+            {m: errors.get((data, m), {}) for m in _RIVALS},
+        )
+        means = {
+            m: float(np.mean([of[run] for run in ours]))
+            for m, of in theirs.items()
+            if ours and of.keys() >= ours.keys()
+        }
+        if means:
+            best = min(means, key=lambda m: means[m])
+            gap = np.array([ours[run] - theirs[best][run] for run in sorted(ours)])
+            found[data] = _Rival(float(np.mean(list(ours.values()))), best, means[best], gap)
+    return found
 
 
 def verdict(gap: NDArray[np.float64]) -> str:
@@ -168,12 +153,12 @@ def _scaling(rows: list[Row]) -> Table:
     return Table("mkNN as published: what scaling does (error, %)", header, lines, notes)
 
 
-def headline(rows: list[Row], plan: Plan) -> Table:  # noqa: ARG001
+def headline(rows: list[Row]) -> Table:
     """Return the short table at the top of the report."""
     found = averages(rows, ["data", "method"])
-    lines: Lines = []
+    rivals, lines = _rivals_of(rows), []
     for data in DATA_SETS:
-        rival = _best_rival(rows, data)
+        rival = rivals.get(data)
         ours = [found.get((data, method)) for method in (PUBLISHED, DEFAULT)]
         runs = dict.fromkeys(average.n_runs for average in ours if average is not None)
         lines.append([data, f"{ERRORS[data]['mkNN'].mean:.1f}", *map(mean_and_deviation, ours),
@@ -184,7 +169,7 @@ def headline(rows: list[Row], plan: Plan) -> Table:  # noqa: ARG001
     return Table("Error (%) with three labels per class", header, lines)
 
 
-def findings(rows: list[Row], plan: Plan) -> list[str]:  # noqa: ARG001
+def findings(rows: list[Row]) -> list[str]:
     """Return what the rows say, in sentences."""
     found = averages(rows, ["data", "method"])
     return [
@@ -234,8 +219,7 @@ def _nearness(found: Averages) -> list[str]:
 
 def _standing(rows: list[Row]) -> list[str]:
     """Tell where our default has the lowest error of all methods of the paper."""
-    rivals = {data: found for data in DATA_SETS if (found := _best_rival(rows, data))}
-    behind = []
+    rivals, behind = _rivals_of(rows), []
     for data, (_, best, _, gap) in rivals.items():
         if gap.mean() > 0:
             proof = "too few runs to tell"
