@@ -1,5 +1,7 @@
 """What columns hold, however they are cut into chunks."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,9 @@ from manifoldknn.tables.table import TableError, open_table
 def profiled(tmp_path, columns, step=3):
     rows = ["\t".join(columns), *("\t".join(row) for row in zip(*columns.values()))]
     (tmp_path / "a.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    before, textfile._CHUNK_ROWS = textfile._CHUNK_ROWS, step
-    try:
+    size = step * max(map(len, rows)) + 1
+    with patch.multiple(textfile, _CHUNK_ROWS=step, _BLOCK=size):
         found = profile_columns(open_table(tmp_path / "a.tsv", "tsv"), list(columns))
-    finally:
-        textfile._CHUNK_ROWS = before
     return {profile.name: profile for profile in found}
 
 

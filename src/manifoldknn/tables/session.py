@@ -129,7 +129,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     used = _used_columns(table, options, notes)
     with stage(seconds, "reading"):
         special = [options.label] + ([] if options.id is None else [options.id])
-        texts = table.texts(special)
+        texts = table.texts(special, then=used)
         if table.n_rows < 3:
             raise TableError(f"the file has only {table.n_rows} rows: bring at least 3")
         labels = clean_labels(texts[options.label], options.label, options.unlabeled, notes)
@@ -143,6 +143,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         del texts
     with stage(seconds, "features"):
         step, X = FeatureStep.fit(table, used, scale=options.scale, insist=bool(options.features))
+        table.release()
         notes.extend(f"left out {name!r}: {why}" for name, why in step.left_out)
     _check_features(X)
     with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):
