@@ -66,7 +66,7 @@ def test_what_is_no_date(text):
     assert dates([text]) is None
 
 
-odd = st.one_of(
+odd_cells = st.one_of(
     st.floats().map(repr),
     st.integers().map(str),
     st.text("0123456789.+-eE_, \t\xa0\u2003٣naNAif(1)/?#", max_size=6),
@@ -74,7 +74,7 @@ odd = st.one_of(
 )
 
 
-@given(st.lists(odd, max_size=6))
+@given(st.lists(odd_cells, max_size=6))
 def test_columns_of_arrow_are_read_like_lists(texts):
     found, expected = number_column(pa.array(texts, pa.string())), numbers(texts)
     assert (found is None) == (expected is None)
@@ -82,7 +82,7 @@ def test_columns_of_arrow_are_read_like_lists(texts):
         np.testing.assert_array_equal(found, expected)
 
 
-@given(st.lists(odd))
+@given(st.lists(odd_cells))
 def test_decimal_commas(texts):
     comma = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
     expected = [text.replace(",", ".") if comma.fullmatch(text) else text for text in texts]

@@ -5,7 +5,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-import manifoldknn.tables.textfile as textfile
+from manifoldknn.tables import records, textfile
 from manifoldknn.tables.profile import MOST_CATEGORIES, profile_columns
 from manifoldknn.tables.table import TableError, open_table
 
@@ -14,7 +14,7 @@ def profiled(tmp_path, columns, step=3):
     rows = ["\t".join(columns), *("\t".join(row) for row in zip(*columns.values()))]
     (tmp_path / "a.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     size = step * max(map(len, rows)) + 1
-    with patch.multiple(textfile, _CHUNK_ROWS=step, _BLOCK=size):
+    with patch.object(textfile, "_CHUNK_ROWS", step), patch.object(records, "BLOCK", size):
         found = profile_columns(open_table(tmp_path / "a.tsv", "tsv"), list(columns))
     return {profile.name: profile for profile in found}
 

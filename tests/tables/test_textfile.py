@@ -12,10 +12,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import manifoldknn.tables.textfile as module
-from manifoldknn.tables.cells import is_missing
+from manifoldknn.tables import records
+from manifoldknn.tables.cells import is_missing, numbers
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.table import TableError, format_of, open_table
 
+odd_cells = st.one_of(
+    st.floats().map(repr),
+    st.text("0123456789.+-eE_ \t\xa0٣naNAif(1)/?#x", max_size=5),
+    st.sampled_from(
+        ["", "NA", " na ", "N/A", "nAn", "-nan", "nan(1)", "1e400", " 1\t", "Infinity"]
+    ),
+)
 cell = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
@@ -23,6 +31,10 @@ def opened(tmp_path, content, form="csv", **options):
     path = tmp_path / f"a.{form}"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return open_table(path, form, **options)
+
+
+def blocks_of(size):
+    return patch.object(records, "BLOCK", size)
 
 
 def written(table, added):
@@ -51,7 +63,7 @@ def test_everything_survives(tmp_path_factory, rows, quoting, end, mark, last, s
     content = (b"\xef\xbb\xbf" if mark else b"") + text.encode()
     table = opened(tmp_path_factory.mktemp("t"), content, delimiter=",")
     assert table.names == ["id", "naïve", "x,y"]
-    with patch.multiple(module, _CHUNK_ROWS=step, _BLOCK=40 * step):
+    with patch.object(module, "_CHUNK_ROWS", step), blocks_of(40 * step):
         columns = table.texts(table.names)
         assert list(zip(*columns.values())) == rows
         joined = [list(zip(*chunk)) for chunk in table.chunks(table.names, as_text=table.names)]
@@ -129,7 +141,7 @@ def test_ugly_files_are_read_as_the_csv_module_reads_them(
     except csv.Error:
         expected = None
     folder = tmp_path_factory.mktemp("u")
-    with patch.multiple(module, _BLOCK=size, _CHUNK_ROWS=2):
+    with patch.object(module, "_CHUNK_ROWS", 2), blocks_of(size):
         try:
             table = opened(folder, content, delimiter=delimiter)
             columns = table.texts(table.names[:1])
@@ -141,7 +153,7 @@ def test_ugly_files_are_read_as_the_csv_module_reads_them(
             if "column" in said or "is empty" in said:  # no name, or two the same
                 return
             assert expected is None
-            odd = patch.object(module, "_whole_records", side_effect=module._OddError)
+            odd = patch.object(module, "whole_records", side_effect=records.OddError)
             with odd, pytest.raises(TableError, match=re.escape(said)):
                 opened(folder, content, delimiter=delimiter).texts([])
             return
@@ -167,7 +179,7 @@ def test_ugly_files_are_read_as_the_csv_module_reads_them(
 def test_a_column_that_is_no_longer_numbers_is_read_again(tmp_path, late):
     rows = [f"{i:02},{i}.0,{'long text' * 9}{i}" for i in range(200)]
     content = "\n".join(["k,x,t", *rows, f"{late},7,t", ""])
-    with patch.multiple(module, _BLOCK=1000):
+    with patch.object(module, "BLOCK", 1000), blocks_of(1000):
         table = opened(tmp_path, content)
         assert table.texts(["k"])["k"] == [f"{i:02}" for i in range(200)] + [late]
         table.release()
@@ -184,8 +196,8 @@ def test_a_column_that_is_no_longer_numbers_is_read_again(tmp_path, late):
 def test_a_file_is_parsed_once(tmp_path):
     """Labels, features and answers need one look at the cells."""
     table = opened(tmp_path, "y,x,c\na,1,u\n,2,v\nb,5,u\n")
-    parse = module.pa.csv.read_csv
-    with patch.object(module.pa.csv, "read_csv", side_effect=parse) as parsed:
+    parse = module.whole_records
+    with patch.object(module, "whole_records", side_effect=parse) as parsed:
         assert table.texts(["y"], then=["x", "c"])["y"] == ["a", "", "b"]
         _, X = FeatureStep.fit(table, ["x", "c"])
         table.release()
@@ -293,3 +305,19 @@ def test_the_index_of_a_frame_written_by_pandas(tmp_path):
     assert open_table(tmp_path / "a.csv", "csv").index_names == [""]
     frame.to_csv(tmp_path / "a.csv", index=False)
     assert open_table(tmp_path / "a.csv", "csv").index_names == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.lists(odd_cells, min_size=2, max_size=2), min_size=1, max_size=6))
+def test_numbers_are_those_of_single_cells(tmp_path_factory, rows):
+    """A column is numbers if all its cells are; else the text comes as it is written."""
+    buffer = io.StringIO()
+    csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([("x", "y"), *rows])
+    table = opened(tmp_path_factory.mktemp("n"), buffer.getvalue(), delimiter=",")
+    (chunk,) = table.chunks(["x", "y"])
+    for found, texts in zip(chunk, zip(*rows)):
+        expected = numbers(list(texts))
+        if expected is None:
+            assert found == list(texts)
+        else:
+            np.testing.assert_array_equal(found, expected)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSING", "booleans", "dates", "is_missing", "number_column", "numbers", "with_points"]
+__all__ = ["READERS", "booleans", "dates", "is_missing", "number_column", "numbers", "with_points"]
 
-MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "missing", "?", "-"})
-_SPELLED = sorted({*MISSING, *map(str.upper, MISSING), *map(str.title, MISSING), "NaN", "NaT"})
+_MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "missing", "?", "-"})
+_SPELLED = sorted({*_MISSING, *map(str.upper, _MISSING), *map(str.title, _MISSING), "NaN", "NaT"})
 # Blanks and digits are those that Python knows: of all scripts.
 _BLANKS = "[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*"
 _DECIMAL_COMMA = rf"^({_BLANKS}[+-]?\p{{Nd}}*),(\p{{Nd}}+([eE][+-]?\p{{Nd}}+)?{_BLANKS})$"
@@ -23,7 +23,7 @@ _NAN = float("nan")
 
 def is_missing(cell: str) -> bool:
     """Tell whether a cell says that there is no value: empty, NA, NaN, null, none, ? or -."""
-    return cell.strip().lower() in MISSING
+    return cell.strip().lower() in _MISSING
 
 
 def numbers(cells: list[str]) -> NDArray[np.float64] | None:
@@ -61,7 +61,7 @@ def numbers(cells: list[str]) -> NDArray[np.float64] | None:
     return np.array(found, dtype=np.float64)
 
 
-def number_column(column: Any, pool: Any = None) -> NDArray[np.float64] | None:
+def number_column(column: Any) -> NDArray[np.float64] | None:
     """Return a column of Arrow text as `numbers` does, which reads what Arrow does not know.
 
     Examples
@@ -75,7 +75,7 @@ def number_column(column: Any, pool: Any = None) -> NDArray[np.float64] | None:
     import pyarrow.compute as pc
 
     try:
-        values = column.cast(pa.float64(), memory_pool=pool)
+        values = column.cast(pa.float64())
     except pa.ArrowInvalid:
         trimmed = pc.ascii_trim_whitespace(column)
         gone = pc.is_in(trimmed, value_set=pa.array(_SPELLED))
@@ -121,7 +121,7 @@ def booleans(cells: list[str]) -> NDArray[np.float64] | None:
         word = cell.strip().lower()
         if word in _TRUE or word in _FALSE:
             found[i] = word in _TRUE
-        elif word in MISSING:
+        elif word in _MISSING:
             found[i] = _NAN
         else:
             return None
@@ -150,3 +150,6 @@ def dates(cells: list[str]) -> NDArray[np.float64] | None:
             moment = moment.replace(tzinfo=UTC)
         found[i] = moment.timestamp() / _DAY
     return found
+
+
+READERS = {"number": numbers, "boolean": booleans, "date": dates}  # by what a column may hold

@@ -275,7 +275,7 @@ def _parsed(plan: Plan, column: Column, first_row: int) -> NDArray[np.float64]:
     if not isinstance(column, list):
         values = column
     else:
-        parse = {"number": cells.numbers, "boolean": cells.booleans, "date": cells.dates}[plan.kind]
+        parse = cells.READERS[plan.kind]
         found = parse(column)
         if found is None:
             wrong = next(i for i, cell in enumerate(column) if parse([cell]) is None)

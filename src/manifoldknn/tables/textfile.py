@@ -5,8 +5,7 @@ and columns of numbers are kept as numbers. Where each record ends is kept too: 
 there, and quotes, line ends, leading zeros and everything else stay what they are, because they
 are never taken apart and put together again.
 
-The csv module reads the header. It reads the rest as well where the fast way meets something
-odd: a quote inside a cell, a separator outside ASCII, or a mistake, which it names.
+The csv module reads the header, and the rest where the fast way meets something odd.
 """
 
 from __future__ import annotations
@@ -25,19 +24,13 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from manifoldknn.tables import cells
+from manifoldknn.tables.records import BLOCK, OddError, slow_records, whole_records
 from manifoldknn.tables.table import Column, Table, TableError, check_names
 
-_BLOCK = 1 << 22  # bytes
 _CHUNK_ROWS = 1024  # of the slow way, and of writing
-_LONGEST_CELL = 1 << 30
 _KEPT_PER_ROW = 32  # bytes of text; longer columns are read again if anybody asks
 _DELIMITERS = ",;\t|"
-_QUOTE, _LINE_ENDS = 34, (10, 13)
 _POOL = pa.system_memory_pool()  # which gives back what is freed, unlike Arrow's own
-
-
-class _OddError(Exception):
-    """The csv module must read this."""
 
 
 class TextTable(Table):
@@ -49,7 +42,6 @@ class TextTable(Table):
     """
 
     def __init__(self, path: Path, delimiter: str | None = None) -> None:
-        csv.field_size_limit(_LONGEST_CELL)
         self.path, self.together = path, []
         with path.open("rb") as file:
             lines = (line.decode("utf-8", "replace").lstrip("\ufeff") for line in file)
@@ -57,7 +49,7 @@ class TextTable(Table):
         if not first:
             raise TableError(f"{path.name} is empty: it needs a header line and rows")
         self._delimiter = delimiter or max(_DELIMITERS, key=first.count)
-        self.names, self._header_end = next(self._records(), ([""], 0))
+        self.names, self._header_end = next(slow_records(path, self._delimiter), ([""], 0))
         check_names(self.names, path, unnamed_first=True)
         self.index_names = [name for name in self.names[:1] if not name.strip()]
         self._ends: list[NDArray[np.int64]] | None = None  # of records, a block at a time
@@ -94,15 +86,12 @@ class TextTable(Table):
     def _keep(self, parts: list[Any], column: Any) -> bool:
         """Keep one more block of a column; False if it is too long, or no longer numbers."""
         column = self._pointed(column)
-        if not parts or isinstance(parts[0], np.ndarray):
-            values = cells.number_column(column, _POOL)
-            if values is not None:
-                parts.append(values)
-                return True
-            if parts:
-                return False
-        parts.append(column)
-        return sum(part.nbytes - _KEPT_PER_ROW * len(part) for part in parts) <= _BLOCK
+        values = cells.number_column(column) if not parts or _is_numbers(parts) else None
+        if values is None and _is_numbers(parts):
+            return False
+        parts.append(column if values is None else values)
+        n_bytes = sum(part.nbytes - _KEPT_PER_ROW * len(part) for part in parts)
+        return values is not None or n_bytes <= BLOCK
 
     def kind(self, name: str) -> str:
         """Return "text": what it means is found out from the cells."""
@@ -114,10 +103,7 @@ class TextTable(Table):
         if self._ends is None:
             self.texts([], [name for name in names if name not in as_text])
         kept = {
-            name: self._kept[name]
-            for name in names
-            if name in self._kept
-            and not (name in as_text and isinstance(self._kept[name][0], np.ndarray))
+            n: parts for n, parts in self._kept.items() if not (n in as_text and _is_numbers(parts))
         }
         again = [name for name in names if name not in kept]
         fresh = self._blocks(again)
@@ -130,6 +116,7 @@ class TextTable(Table):
     def release(self) -> None:
         """Forget the columns; whoever asks for them again waits for them to be read again."""
         self._kept = {}
+        pa.default_memory_pool().release_unused()
 
     def write(self, file: IO[bytes], added: Mapping[str, NDArray[Any]]) -> None:
         """Write every record as it stands, with cells appended."""
@@ -164,16 +151,15 @@ class TextTable(Table):
         try:
             with self.path.open("rb") as file:
                 at = file.seek(self._header_end)
-                for block, ends in _whole_records(file, self._delimiter.encode()):
+                for block, ends in whole_records(file, self._delimiter.encode()):
                     if ends.size:
-                        columns = self._columns(block, names, len(ends))
-                        yield columns, at + ends
+                        yield self._columns(block, names, len(ends)), at + ends
                     n_rows += len(ends)
                     at += len(block)
             return
-        except (_OddError, UnicodeDecodeError, pa.ArrowInvalid):
+        except (OddError, UnicodeDecodeError, pa.ArrowInvalid):
             places = [self.names.index(name) for name in names]
-        rows = islice(self._records(), 1 + n_rows, None)
+        rows = islice(slow_records(self.path, self._delimiter), 1 + n_rows, None)
         while part := list(islice(rows, _CHUNK_ROWS)):
             columns = [pa.array([record[p] for record, _ in part], pa.string()) for p in places]
             yield columns, np.array([end for _, end in part], dtype=np.int64)
@@ -196,43 +182,8 @@ class TextTable(Table):
             memory_pool=_POOL,
         )
         if table.num_rows != n_rows:
-            raise _OddError
+            raise OddError
         return [table[name].combine_chunks() for name in names]
-
-    def _records(self) -> Iterator[tuple[list[str], int]]:
-        """Yield the header and the rows, each as long as the header, and where its bytes end."""
-        width = 0
-        with self.path.open("rb") as start:  # some files begin with a mark
-            at = 3 if start.read(3) == codecs.BOM_UTF8 else 0
-        with self.path.open(encoding="utf-8-sig", newline="") as file:
-            lines: list[str] = []  # of the file, since the last record
-            reader = csv.reader(_remembered(file, lines), delimiter=self._delimiter, strict=True)
-            try:
-                for record in reader:
-                    text = "".join(lines)
-                    lines.clear()
-                    end = at + len(text.rstrip("\r\n").encode())
-                    at += len(text.encode())
-                    if not record or (not width and not any(cell.strip() for cell in record)):
-                        continue
-                    width = width or len(record)
-                    if len(record) != width:
-                        raise TableError(
-                            f"line {reader.line_num} of {self.path.name} has {len(record)} cells "
-                            f"and the header has {width}: correct that line, or name the "
-                            "separator with --delimiter"
-                        )
-                    yield record, end
-            except csv.Error as error:
-                raise TableError(
-                    f"line {reader.line_num} of {self.path.name} cannot be read ({error}): "
-                    "correct its quotes"
-                ) from None
-            except UnicodeDecodeError as error:
-                raise TableError(
-                    f"{self.path.name} is not text in UTF-8 (byte {error.object[error.start]:#04x} "
-                    f"after line {reader.line_num}): save it as UTF-8"
-                ) from None
 
 
 class _Lines(list[str]):
@@ -241,52 +192,8 @@ class _Lines(list[str]):
     write = list.append
 
 
-def _remembered(source: IO[str], lines: list[str]) -> Iterator[str]:
-    """Yield the lines of a file, and write them down."""
-    for line in source:
-        lines.append(line)
-        yield line
-
-
-def _whole_records(file: IO[bytes], delimiter: bytes) -> Iterator[tuple[bytes, NDArray[np.int64]]]:
-    """Yield blocks of whole records, and where each record that is not blank ends in its block."""
-    rest, last = b"", len(delimiter) > 1
-    if last:
-        raise _OddError
-    while not last:
-        more = file.read(_BLOCK)
-        last = len(more) < _BLOCK
-        block = rest + more
-        ends, size = _record_ends(block, delimiter, last)
-        yield block[:size], ends
-        rest = block[size:]
-
-
-def _record_ends(block: bytes, delimiter: bytes, last: bool) -> tuple[NDArray[np.int64], int]:
-    """Return where records end, and how many bytes the whole ones have; `last`: all are whole.
-
-    A line end counts if an even number of quotes stand before it. That is right if every first
-    quote of two begins a cell or follows a quote, and every second ends one or is followed by one.
-    """
-    codes = np.frombuffer(block, np.uint8)
-    is_stop = codes == _LINE_ENDS[0]
-    if b"\r" in block:
-        is_stop |= codes == _LINE_ENDS[1]
-    stops = np.flatnonzero(is_stop)
-    quotes = np.flatnonzero(codes == _QUOTE) if b'"' in block else stops[:0]
-    stops = stops[np.searchsorted(quotes, stops) % 2 == 0] if quotes.size else stops
-    if last and block and not (stops.size and stops[-1] == len(block) - 1):
-        stops = np.append(stops, len(block))
-    size = min(int(stops[-1]) + 1, len(block)) if stops.size else 0
-    quotes = quotes[: np.searchsorted(quotes, size)]
-    beside = np.zeros(256, dtype=bool)
-    beside[[*delimiter, _QUOTE, *_LINE_ENDS]] = True
-    first, second = quotes[::2], quotes[1::2] + 1
-    fine = beside[codes[first[first > 0] - 1]].all() and beside[codes[second[second < size]]].all()
-    if len(first) != len(second) or not fine or not (size or last):
-        raise _OddError
-    # Between two line ends that touch is a blank line, or they are the two of one.
-    return stops[np.diff(stops, prepend=-1) > 1], size
+def _is_numbers(parts: list[Any]) -> bool:
+    return bool(parts) and isinstance(parts[0], np.ndarray)
 
 
 def _listed(column: Any) -> list[str]:
