@@ -253,8 +253,9 @@ def test_formats(tmp_path, monkeypatch, capsys):
 
 
 def test_parquet(tmp_path, monkeypatch, capsys):
-    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     x = rng.normal(size=80) + 6 * (np.arange(80) % 2)
@@ -292,7 +293,6 @@ def test_rows_that_no_label_reaches_have_no_confidence(tmp_path, monkeypatch, ca
 
 @pytest.mark.parametrize("form", ["arrow", "parquet"])
 def test_a_frame_of_polars(tmp_path, monkeypatch, capsys, form):
-    pytest.importorskip("pyarrow", reason="needs pyarrow")
     pl = pytest.importorskip("polars")
     monkeypatch.chdir(tmp_path)
     n = np.arange(80)

@@ -8,7 +8,7 @@ import pytest
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.base.parameters import PARAMETERS
 from manifoldknn.cli.options import build_parser
-from manifoldknn.tables.advice import as_options
+from manifoldknn.tables.session import as_options
 
 COMMANDS = ("classify", "suggest", "check", "inspect")
 

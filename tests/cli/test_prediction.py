@@ -118,8 +118,9 @@ def test_labels_keep_their_type(capsys, tmp_path, monkeypatch):
 
 
 def test_parquet_types(capsys, tmp_path, monkeypatch):
-    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     monkeypatch.chdir(tmp_path)
     x = np.random.default_rng(0).normal(size=60) + 6 * (np.arange(60) % 2)
     y = pa.array([2**63 + i % 2 if i < 8 else None for i in range(60)], pa.uint64())
@@ -143,7 +144,6 @@ def test_parquet_types(capsys, tmp_path, monkeypatch):
 
 
 def test_the_index_of_a_frame_is_no_feature(capsys, tmp_path, monkeypatch):
-    pytest.importorskip("pyarrow", reason="needs pyarrow")
     pd = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

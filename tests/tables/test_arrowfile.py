@@ -1,18 +1,16 @@
 """Parquet and Arrow files keep types, text and metadata."""
 
 import io
-import sys
 from datetime import date, datetime
 from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 
 from manifoldknn.tables.table import TableError, open_table
-
-pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-feather = pytest.importorskip("pyarrow.feather")
 
 COLUMNS = {
     "id": ["007", "ü\n", '"', None],
@@ -80,13 +78,6 @@ def test_rubbish(tmp_path, form):
     (tmp_path / "a").write_bytes(b"rubbish, not a table at all")
     with pytest.raises(TableError, match=f"no {form} file"):
         open_table(tmp_path / "a", form)
-
-
-def test_without_pyarrow(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    (tmp_path / "a.parquet").write_bytes(b"")
-    with pytest.raises(ImportError, match=r"pip install 'manifoldknn\[table\]'"):
-        open_table(tmp_path / "a.parquet", "parquet")
 
 
 def test_text_is_added_beside_text(table):

@@ -1,14 +1,23 @@
 """Cells of text: what is a number, a truth value, a date, and what is missing."""
 
 import math
+import re
 from datetime import UTC, datetime
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifoldknn.tables.cells import booleans, dates, is_missing, numbers
+from manifoldknn.tables.cells import (
+    booleans,
+    dates,
+    is_missing,
+    number_column,
+    numbers,
+    with_points,
+)
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=1))
@@ -55,3 +64,26 @@ def test_dates(moments):
 @pytest.mark.parametrize("text", ["05.01.2024", "1/5/2024", "2024-13-01", "soon", "2024-02-30"])
 def test_what_is_no_date(text):
     assert dates([text]) is None
+
+
+odd_cells = st.one_of(
+    st.floats().map(repr),
+    st.integers().map(str),
+    st.text("0123456789.+-eE_, \t\xa0\u2003٣naNAif(1)/?#", max_size=6),
+    st.sampled_from(["", "NA", " na ", "N/A", "nan", "-nan", "nan(1)", "1e400", "+1", "Infinity"]),
+)
+
+
+@given(st.lists(odd_cells, max_size=6))
+def test_columns_of_arrow_are_read_like_lists(texts):
+    found, expected = number_column(pa.array(texts, pa.string())), numbers(texts)
+    assert (found is None) == (expected is None)
+    if expected is not None:
+        np.testing.assert_array_equal(found, expected)
+
+
+@given(st.lists(odd_cells))
+def test_decimal_commas(texts):
+    comma = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
+    expected = [text.replace(",", ".") if comma.fullmatch(text) else text for text in texts]
+    assert with_points(pa.array(texts, pa.string())).to_pylist() == expected

@@ -161,7 +161,7 @@ class Typed:
     def kind(self, _name):
         return self._kind
 
-    def chunks(self, _names):
+    def chunks(self, _names, _as_text=()):
         yield [self._column]
 
 

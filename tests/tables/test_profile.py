@@ -1,9 +1,11 @@
 """What columns hold, however they are cut into chunks."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
-import manifoldknn.tables.textfile as textfile
+from manifoldknn.tables import records, textfile
 from manifoldknn.tables.profile import MOST_CATEGORIES, profile_columns
 from manifoldknn.tables.table import TableError, open_table
 
@@ -11,11 +13,9 @@ from manifoldknn.tables.table import TableError, open_table
 def profiled(tmp_path, columns, step=3):
     rows = ["\t".join(columns), *("\t".join(row) for row in zip(*columns.values()))]
     (tmp_path / "a.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    before, textfile._CHUNK_ROWS = textfile._CHUNK_ROWS, step
-    try:
+    size = step * max(map(len, rows)) + 1
+    with patch.object(textfile, "_CHUNK_ROWS", step), patch.object(records, "BLOCK", size):
         found = profile_columns(open_table(tmp_path / "a.tsv", "tsv"), list(columns))
-    finally:
-        textfile._CHUNK_ROWS = before
     return {profile.name: profile for profile in found}
 
 

@@ -1,16 +1,29 @@
 """Text files: read right, given back byte for byte, and complained about in one line."""
 
+import codecs
 import csv
 import io
+import re
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import manifoldknn.tables.textfile as module
+from manifoldknn.tables import records
+from manifoldknn.tables.cells import is_missing, numbers
+from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.table import TableError, format_of, open_table
 
+odd_cells = st.one_of(
+    st.floats().map(repr),
+    st.text("0123456789.+-eE_ \t\xa0٣naNAif(1)/?#x", max_size=5),
+    st.sampled_from(
+        ["", "NA", " na ", "N/A", "nAn", "-nan", "nan(1)", "1e400", " 1\t", "Infinity"]
+    ),
+)
 cell = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
@@ -18,6 +31,10 @@ def opened(tmp_path, content, form="csv", **options):
     path = tmp_path / f"a.{form}"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return open_table(path, form, **options)
+
+
+def blocks_of(size):
+    return patch.object(records, "BLOCK", size)
 
 
 def written(table, added):
@@ -46,18 +63,14 @@ def test_everything_survives(tmp_path_factory, rows, quoting, end, mark, last, s
     content = (b"\xef\xbb\xbf" if mark else b"") + text.encode()
     table = opened(tmp_path_factory.mktemp("t"), content, delimiter=",")
     assert table.names == ["id", "naïve", "x,y"]
-    before = module._CHUNK_ROWS
-    module._CHUNK_ROWS = step
-    try:
+    with patch.object(module, "_CHUNK_ROWS", step), blocks_of(40 * step):
         columns = table.texts(table.names)
         assert list(zip(*columns.values())) == rows
-        joined = [list(zip(*chunk)) for chunk in table.chunks(table.names)]
+        joined = [list(zip(*chunk)) for chunk in table.chunks(table.names, as_text=table.names)]
         assert [row for chunk in joined for row in chunk] == rows
         assert table.n_rows == len(rows)
         added = np.array([f'p"{i},\r\n' for i in range(len(rows))], dtype=object)
         out = written(table, {"new,": added})
-    finally:
-        module._CHUNK_ROWS = before
     body = out.removeprefix("\ufeff")
     again = list(csv.reader(io.StringIO(body, newline=""), strict=True))
     assert again[0] == ["id", "naïve", "x,y", "new,"]
@@ -68,6 +81,128 @@ def test_everything_survives(tmp_path_factory, rows, quoting, end, mark, last, s
         assert f",{value}" in body, i
         body = body.replace(f",{value}", "", 1)
     assert body == text
+
+
+def slowly(content, delimiter, added):
+    """The cells, and the bytes with a column added, by the csv module and one record at a time."""
+    text = content.decode()
+    mark = "\ufeff" if content.startswith(codecs.BOM_UTF8) else ""
+    lines, rows, out = [], [], [mark]
+
+    def remembered():
+        for line in io.StringIO(text.removeprefix(mark), newline=""):
+            lines.append(line)
+            yield line
+
+    for record in csv.reader(remembered(), delimiter=delimiter, strict=True):
+        line = "".join(lines)
+        lines.clear()
+        if record and (rows or any(cell.strip() for cell in record)):
+            if rows and len(record) != len(rows[0]):
+                raise csv.Error("cells")
+            body = line.rstrip("\r\n")
+            out += [body, delimiter, added(len(rows)), line[len(body) :]]
+            rows.append(record)
+        else:
+            out.append(line)
+    return rows, "".join(out).encode()
+
+
+def number(text):
+    """What a cell means as a number, "" if nothing."""
+    try:
+        return "" if "_" in text else repr(float(text))
+    except ValueError:
+        return repr(np.nan) if is_missing(text) else ""
+
+
+ugly = st.lists(
+    st.sampled_from([*'",;\n\r a1é-', "\r\n", '""', ',"', '",', ";1", "1;2\n", '"\n"', "\ufeff"]),
+    max_size=30,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.sampled_from(["", "\n", "\ufeff", "\ufeff \r\n"]),
+    st.sampled_from(["a;b", '"a";b', "a", "é;", ""]),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    ugly.map("".join),
+    st.sampled_from([";", ",", "é"]),
+    st.sampled_from([3, 5, 8, 16, 1 << 22]),
+)
+@example("", "a;b", "\n", "\ufeff1;2\n" * 3, ";", 8)  # no mark of a file where a block begins
+def test_ugly_files_are_read_as_the_csv_module_reads_them(
+    tmp_path_factory, start, header, end, body, delimiter, size
+):
+    content = (start + header + end + body).encode()
+    try:
+        expected, bytes_expected = slowly(content, delimiter, lambda row: f"n{row}")
+    except csv.Error:
+        expected = None
+    folder = tmp_path_factory.mktemp("u")
+    with patch.object(module, "_CHUNK_ROWS", 2), blocks_of(size):
+        try:
+            table = opened(folder, content, delimiter=delimiter)
+            columns = table.texts(table.names[:1])
+        except TableError as error:
+            said = str(error)
+        else:
+            said = ""
+        if said:
+            if "column" in said or "is empty" in said:  # no name, or two the same
+                return
+            assert expected is None
+            odd = patch.object(module, "whole_records", side_effect=records.OddError)
+            with odd, pytest.raises(TableError, match=re.escape(said)):
+                opened(folder, content, delimiter=delimiter).texts([])
+            return
+        assert expected is not None
+        names, *rows = expected
+        assert table.names == names
+        assert columns[names[0]] == [row[0] for row in rows]
+        assert table.n_rows == len(rows)
+        assert table.texts(names) == {n: [row[i] for row in rows] for i, n in enumerate(names)}
+        for i, name in enumerate(names[1:], 1):
+            found = [cell for (part,) in table.chunks([name]) for cell in part]
+            if delimiter == ",":
+                texts = [row[i] for row in rows]
+                parsed = list(map(number, texts))
+                assert found == texts or list(map(repr, map(float, found))) == parsed
+        added = np.array([f"n{row + 1}" for row in range(len(rows))], dtype=object)
+        buffer = io.BytesIO()
+        table.write(buffer, {"n0": added})
+        assert buffer.getvalue() == bytes_expected
+
+
+@pytest.mark.parametrize("late", ["x", "2024-01-01", "1_0", "nan(1)"])
+def test_a_column_that_is_no_longer_numbers_is_read_again(tmp_path, late):
+    rows = [f"{i:02},{i}.0,{'long text' * 9}{i}" for i in range(200)]
+    content = "\n".join(["k,x,t", *rows, f"{late},7,t", ""])
+    with patch.object(module, "BLOCK", 1000), blocks_of(1000):
+        table = opened(tmp_path, content)
+        assert table.texts(["k"])["k"] == [f"{i:02}" for i in range(200)] + [late]
+        table.release()
+        table = opened(tmp_path, content)
+        chunks = list(table.chunks(["x", "k", "t"]))
+        assert len(chunks) > 10
+        assert [x for chunk in chunks for x in chunk[0]] == [*range(200), 7]
+        assert [k for chunk in chunks for k in chunk[1]] == [f"{i:02}" for i in range(200)] + [late]
+        assert chunks[0][2][0] == "long text" * 9 + "0"
+        (x, *_), *_ = [chunk[0] for chunk in table.chunks(["x"], as_text=["x"])]
+        assert x == "0.0"
+
+
+def test_a_file_is_parsed_once(tmp_path):
+    """Labels, features and answers need one look at the cells."""
+    table = opened(tmp_path, "y,x,c\na,1,u\n,2,v\nb,5,u\n")
+    parse = module.whole_records
+    with patch.object(module, "whole_records", side_effect=parse) as parsed:
+        assert table.texts(["y"], then=["x", "c"])["y"] == ["a", "", "b"]
+        _, X = FeatureStep.fit(table, ["x", "c"])
+        table.release()
+        assert written(table, {"p": X[:, 0]}) == "y,x,c,p\na,1,u,0\n,2,v,0.25\nb,5,u,1\n"
+    assert parsed.call_count == 1
 
 
 def test_leading_zeros_big_integers_and_newlines(tmp_path):
@@ -136,7 +271,9 @@ def test_decimal_commas_where_commas_do_not_separate(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b;c\n1,5;x,1;-,25e1\n2;1.000,5; 3,0\n", encoding="utf-8")
     (chunk,) = open_table(path, "csv").chunks(["a", "b", "c"])
-    assert chunk == [["1.5", "2"], ["x,1", "1.000,5"], ["-.25e1", " 3.0"]]
+    assert [list(column) for column in chunk] == [[1.5, 2], ["x,1", "1.000,5"], [-2.5, 3]]
+    (chunk,) = open_table(path, "csv").chunks(["a", "c"], as_text=["a", "c"])
+    assert chunk == [["1.5", "2"], ["-.25e1", " 3.0"]]
     assert open_table(path, "csv").texts(["a"])["a"] == ["1,5", "2"]  # as it is written
 
 
@@ -168,3 +305,19 @@ def test_the_index_of_a_frame_written_by_pandas(tmp_path):
     assert open_table(tmp_path / "a.csv", "csv").index_names == [""]
     frame.to_csv(tmp_path / "a.csv", index=False)
     assert open_table(tmp_path / "a.csv", "csv").index_names == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.lists(odd_cells, min_size=2, max_size=2), min_size=1, max_size=6))
+def test_numbers_are_those_of_single_cells(tmp_path_factory, rows):
+    """A column is numbers if all its cells are; else the text comes as it is written."""
+    buffer = io.StringIO()
+    csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([("x", "y"), *rows])
+    table = opened(tmp_path_factory.mktemp("n"), buffer.getvalue(), delimiter=",")
+    (chunk,) = table.chunks(["x", "y"])
+    for found, texts in zip(chunk, zip(*rows)):
+        expected = numbers(list(texts))
+        if expected is None:
+            assert found == list(texts)
+        else:
+            np.testing.assert_array_equal(found, expected)

@@ -26,7 +26,6 @@ from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
-from manifoldknn.tables.advice import as_options
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
     answers,
@@ -36,7 +35,7 @@ from manifoldknn.tables.outputs import (
     table_target,
     write_table,
 )
-from manifoldknn.tables.session import Session, learn, noted, stage
+from manifoldknn.tables.session import Session, as_options, learn, noted, stage
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -77,6 +77,7 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
         with stage(seconds, "features"):
             X, notes = step.transform(table)
             outside = step.outside(X)
+            table.release()
         known = {plan.name for plan in step.plans} | {label}
         unknown = [name for name in table.names if name not in known]
         if unknown:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 from numpy.typing import NDArray
 
 from manifoldknn.tables.table import Column, Table, TableError, check_names, number_text
@@ -17,23 +20,10 @@ _CHUNK_ROWS = 8192
 _DAY = 86400e6  # microseconds
 
 
-def _pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-        import pyarrow.compute
-        import pyarrow.feather
-        import pyarrow.parquet
-    except ImportError as error:
-        msg = "Parquet and Arrow files need pyarrow: pip install 'manifoldknn[table]'"
-        raise ImportError(msg) from error
-    return pa
-
-
 class ArrowTable(Table):
     """A Parquet file, or an Arrow IPC (Feather) file."""
 
     def __init__(self, path: Path, form: str) -> None:
-        pa = self._pa = _pyarrow()
         self.path, self._form, self.together = path, form, []
         read = pa.parquet.read_table if form == "parquet" else pa.feather.read_table
         try:
@@ -52,32 +42,20 @@ class ArrowTable(Table):
         self.n_rows = self._table.num_rows
         self.index_names = _pandas_index(self._table.schema.metadata, self.names)
 
-    def texts(self, names: list[str]) -> dict[str, list[str]]:
+    def texts(self, names: list[str], then: Sequence[str] | None = None) -> dict[str, list[str]]:
         """Return whole columns as text, "" where missing."""
+        del then
         try:
-            return {name: self._texts(self._table[name]) for name in names}
+            return {name: _texts(self._table[name]) for name in names}
         except UnicodeDecodeError as error:
             raise TableError(
                 f"{self.path.name} has bytes that are not text in UTF-8 ({error.object[:20]!r}) "
                 "where labels or ids should be: write them as text"
             ) from None
 
-    def _type(self, column: Any) -> Any:
-        """Return the type of a column's values, or of a field's, in a dictionary or not."""
-        dtype = column.type
-        return dtype.value_type if self._pa.types.is_dictionary(dtype) else dtype
-
-    def _texts(self, column: Any) -> list[str]:
-        values = column.to_pylist()  # not every dictionary can be cast
-        if self._pa.types.is_floating(self._type(column)):
-            return ["" if v is None else number_text(v) for v in values]
-        if any(isinstance(v, bytes) for v in values):
-            return ["" if v is None else v.decode("utf-8") for v in values]
-        return ["" if v is None else str(v) for v in values]
-
     def kind(self, name: str) -> str:
         """Return "text", "number", "boolean", "date", or why a column cannot be used."""
-        types, dtype = self._pa.types, self._type(self._table.schema.field(name))
+        types, dtype = pa.types, _value_type(self._table.schema.field(name))
         texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
         if any(is_one(dtype) for is_one in texts):
             return "text"  # a column of nothing but nulls reads as empty cells
@@ -89,28 +67,16 @@ class ArrowTable(Table):
             return "date"
         return f"holds {dtype}"
 
-    def chunks(self, names: list[str]) -> Iterator[list[Column]]:
+    def chunks(self, names: list[str], as_text: Sequence[str] = ()) -> Iterator[list[Column]]:
         """Yield some thousand rows at a time of some columns."""
+        del as_text
         for start in range(0, self.n_rows, _CHUNK_ROWS):
             part = self._table.slice(start, _CHUNK_ROWS)
-            yield [self._values(part[name], self.kind(name)) for name in names]
-
-    def _values(self, column: Any, kind: str) -> Column:
-        pa = self._pa
-        if kind == "text":
-            return self._texts(column)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if kind == "date":
-            stamps = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
-            column = stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-        column = column.cast(pa.float64(), safe=False)
-        values: NDArray[np.float64] = column.to_numpy().astype(np.float64, copy=True)
-        return values / _DAY if kind == "date" else values
+            yield [_values(part[name], self.kind(name)) for name in names]
 
     def column_type(self, name: str) -> str:
         """Return one of `COLUMN_TYPES`."""
-        types, dtype = self._pa.types, self._type(self._table.schema.field(name))
+        types, dtype = pa.types, _value_type(self._table.schema.field(name))
         if types.is_decimal(dtype):
             return "decimal"
         if types.is_integer(dtype):
@@ -132,22 +98,50 @@ class ArrowTable(Table):
         """Write the table in its own format, with columns added."""
         table = self._table
         for name, values in added.items():
-            table = table.append_column(name, self._array(values.tolist()))
+            table = table.append_column(name, _array(values.tolist()))
         table = table.replace_schema_metadata(self._table.schema.metadata)
         if self._form == "parquet":
-            self._pa.parquet.write_table(table, file)
+            pa.parquet.write_table(table, file)
         else:
-            self._pa.feather.write_feather(table, file)
+            pa.feather.write_feather(table, file)
 
-    def _array(self, values: list[Any]) -> Any:
-        """Return values as an Arrow array; whole numbers up to 2**64 are kept exactly."""
-        pa = self._pa
-        try:
-            return pa.array(values)
-        except (OverflowError, pa.ArrowInvalid):
-            if not all(v is None or (isinstance(v, int) and v >= 0) for v in values):
-                raise
-            return pa.array(values, pa.uint64())
+
+def _value_type(column: Any) -> Any:
+    """Return the type of a column's values, or of a field's, in a dictionary or not."""
+    dtype = column.type
+    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+
+
+def _texts(column: Any) -> list[str]:
+    values = column.to_pylist()  # not every dictionary can be cast
+    if pa.types.is_floating(_value_type(column)):
+        return ["" if v is None else number_text(v) for v in values]
+    if any(isinstance(v, bytes) for v in values):
+        return ["" if v is None else v.decode("utf-8") for v in values]
+    return ["" if v is None else str(v) for v in values]
+
+
+def _values(column: Any, kind: str) -> Column:
+    if kind == "text":
+        return _texts(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if kind == "date":
+        stamps = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
+        column = stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    column = column.cast(pa.float64(), safe=False)
+    values: NDArray[np.float64] = column.to_numpy().astype(np.float64, copy=True)
+    return values / _DAY if kind == "date" else values
+
+
+def _array(values: list[Any]) -> Any:
+    """Return values as an Arrow array; whole numbers up to 2**64 are kept exactly."""
+    try:
+        return pa.array(values)
+    except (OverflowError, pa.ArrowInvalid):
+        if not all(v is None or (isinstance(v, int) and v >= 0) for v in values):
+            raise
+        return pa.array(values, pa.uint64())
 
 
 def _pandas_index(metadata: Mapping[bytes, bytes] | None, names: list[str]) -> list[str]:

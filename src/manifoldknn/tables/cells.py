@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSING", "booleans", "dates", "is_missing", "numbers"]
+__all__ = ["READERS", "booleans", "dates", "is_missing", "number_column", "numbers", "with_points"]
 
-MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "missing", "?", "-"})
+_MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "missing", "?", "-"})
+_SPELLED = sorted({*_MISSING, *map(str.upper, _MISSING), *map(str.title, _MISSING), "NaN", "NaT"})
+# Blanks and digits are those that Python knows: of all scripts.
+_BLANKS = "[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*"
+_DECIMAL_COMMA = rf"^({_BLANKS}[+-]?\p{{Nd}}*),(\p{{Nd}}+([eE][+-]?\p{{Nd}}+)?{_BLANKS})$"
 _TRUE = frozenset({"true", "t", "yes", "y"})
 _FALSE = frozenset({"false", "f", "no", "n"})
 _DAY = 86400.0
@@ -18,7 +23,7 @@ _NAN = float("nan")
 
 def is_missing(cell: str) -> bool:
     """Tell whether a cell says that there is no value: empty, NA, NaN, null, none, ? or -."""
-    return cell.strip().lower() in MISSING
+    return cell.strip().lower() in _MISSING
 
 
 def numbers(cells: list[str]) -> NDArray[np.float64] | None:
@@ -56,6 +61,52 @@ def numbers(cells: list[str]) -> NDArray[np.float64] | None:
     return np.array(found, dtype=np.float64)
 
 
+def number_column(column: Any) -> NDArray[np.float64] | None:
+    """Return a column of Arrow text as `numbers` does, which reads what Arrow does not know.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from manifoldknn.tables.cells import number_column
+    >>> number_column(pa.array(["1", " 2.5e3", "NA", ""]))
+    array([1.0e+00, 2.5e+03,     nan,     nan])
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        values = column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        trimmed = pc.ascii_trim_whitespace(column)
+        gone = pc.is_in(trimmed, value_set=pa.array(_SPELLED))
+        try:
+            values = pc.if_else(gone, pa.scalar(None, column.type), trimmed).cast(pa.float64())
+        except pa.ArrowInvalid:
+            return numbers(column.to_pylist())
+    found: NDArray[np.float64] = values.to_numpy(zero_copy_only=False)
+    odd = np.isnan(found)  # Arrow takes nan(1) for NaN; Python does not
+    if odd.any() and numbers(column.filter(pa.array(odd)).to_pylist()) is None:
+        return None
+    return found
+
+
+def with_points(column: Any) -> Any:
+    """Return Arrow text with a point in numbers that have a decimal comma; other cells as they are.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from manifoldknn.tables.cells import with_points
+    >>> with_points(pa.array(["1,5", "-,25e1", "1.000,5", "x,1"])).to_pylist()
+    ['1.5', '-.25e1', '1.000,5', 'x,1']
+    """
+    import pyarrow.compute as pc
+
+    if not pc.any(pc.match_substring(column, ",")).as_py():
+        return column
+    return pc.replace_substring_regex(column, _DECIMAL_COMMA, r"\1.\2")
+
+
 def booleans(cells: list[str]) -> NDArray[np.float64] | None:
     """Return cells such as true and false, yes and no as 1 and 0; None if some are neither.
 
@@ -70,7 +121,7 @@ def booleans(cells: list[str]) -> NDArray[np.float64] | None:
         word = cell.strip().lower()
         if word in _TRUE or word in _FALSE:
             found[i] = word in _TRUE
-        elif word in MISSING:
+        elif word in _MISSING:
             found[i] = _NAN
         else:
             return None
@@ -99,3 +150,6 @@ def dates(cells: list[str]) -> NDArray[np.float64] | None:
             moment = moment.replace(tzinfo=UTC)
         found[i] = moment.timestamp() / _DAY
     return found
+
+
+READERS = {"number": numbers, "boolean": booleans, "date": dates}  # by what a column may hold

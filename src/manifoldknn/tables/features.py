@@ -147,7 +147,9 @@ class FeatureStep:
         """Make the features, NaN where a number is missing."""
         X = np.zeros((table.n_rows, len(self.features)), np.float32 if self.scale else np.float64)
         start = 0
-        for chunk in table.chunks([plan.name for plan in self.plans]):
+        # Cells that are no numbers here, but might be elsewhere, are wanted as they are written.
+        as_text = [plan.name for plan in self.plans if plan.kind != "number"]
+        for chunk in table.chunks([plan.name for plan in self.plans], as_text):
             stop = start + len(chunk[0])
             for (plan, block), column in zip(self._blocks(X[start:stop]), chunk):
                 self._put(block, plan, column, start)
@@ -273,7 +275,7 @@ def _parsed(plan: Plan, column: Column, first_row: int) -> NDArray[np.float64]:
     if not isinstance(column, list):
         values = column
     else:
-        parse = {"number": cells.numbers, "boolean": cells.booleans, "date": cells.dates}[plan.kind]
+        parse = cells.READERS[plan.kind]
         found = parse(column)
         if found is None:
             wrong = next(i for i, cell in enumerate(column) if parse([cell]) is None)

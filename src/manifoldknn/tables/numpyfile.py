@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -69,8 +69,9 @@ class NumpyTable(Table):
         """Names that no new array may have."""
         return {*self.names, *self._arrays}
 
-    def texts(self, names: list[str]) -> dict[str, list[str]]:
+    def texts(self, names: list[str], then: Sequence[str] | None = None) -> dict[str, list[str]]:
         """Return whole columns as text; NaN is "" and 3.0 is "3"."""
+        del then
         return {name: [_text(value) for value in self._columns[name].tolist()] for name in names}
 
     def kind(self, name: str) -> str:
@@ -79,8 +80,9 @@ class NumpyTable(Table):
         dtype = self._columns[name].dtype
         return kinds.get(dtype.kind, f"holds {dtype}")
 
-    def chunks(self, names: list[str]) -> Iterator[list[Column]]:
+    def chunks(self, names: list[str], as_text: Sequence[str] = ()) -> Iterator[list[Column]]:
         """Yield some thousand rows at a time of some columns."""
+        del as_text
         for start in range(0, self.n_rows, _CHUNK_ROWS):
             parts = (self._columns[name][start : start + _CHUNK_ROWS] for name in names)
             yield [p.tolist() if p.dtype.kind == "U" else p.astype(np.float64) for p in parts]

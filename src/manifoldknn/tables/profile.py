@@ -1,14 +1,15 @@
-"""What the columns of a table hold, found out in one or two passes of little memory."""
+"""What the columns of a table hold, found out in one pass of little memory."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.tables import cells
-from manifoldknn.tables.table import Table, TableError
+from manifoldknn.tables.table import Column, Table, TableError
 
 MOST_CATEGORIES = 30
 _EXACT = 2.0**53  # whole numbers beyond are rounded
@@ -43,11 +44,21 @@ class Profile:
             self.is_counter = False
         self.n_rows += len(values)
 
+    def takes(self, column: Column) -> bool:
+        """Learn from more cells if all of them can be read as what this column holds."""
+        if isinstance(column, list):
+            values = cells.READERS[self.kind](column)
+        else:
+            values = column if self.kind == "number" else None
+        if values is not None:
+            self.take_numbers(values)
+        return values is not None
+
     def take_texts(self, texts: list[str]) -> None:
         """Learn from more texts."""
-        for text in texts:
+        for text, count in Counter(texts).items():
             if cells.is_missing(text):
-                self.n_missing += 1
+                self.n_missing += count
             elif len(self.categories) <= MOST_CATEGORIES:
                 self.categories.add(text.strip())
         self.n_rows += len(texts)
@@ -83,59 +94,23 @@ class Profile:
 
 
 def profile_columns(table: Table, names: list[str]) -> list[Profile]:
-    """Find out what columns hold.
-
-    Text is first taken for numbers, which most of it is; a second pass looks only at columns that
-    are something else.
-    """
+    """Find out what columns hold: text is what all of it can be read as, numbers before others."""
     profiles = [Profile(name, table.kind(name)) for name in names]
-    readable = [p for p in profiles if p.kind in ("text", "number", "boolean", "date")]
-    unclear = [p for p in readable if p.kind == "text"]
+    readable = [p for p in profiles if p.kind in ("text", *cells.READERS)]
+    readings = {
+        p.name: [Profile(p.name, k) for k in cells.READERS] for p in readable if p.kind == "text"
+    }
     for chunk in table.chunks([p.name for p in readable]):
         for profile, column in zip(readable, chunk):
-            if not isinstance(column, list):
+            if profile.kind != "text":
+                assert not isinstance(column, list)
                 profile.take_numbers(column)
-            elif profile in unclear:
-                values = cells.numbers(column)
-                if values is None:
-                    unclear.remove(profile)
-                else:
-                    profile.take_numbers(values)
-    for profile in unclear:
-        profile.kind = "number"
-    others = [p for p in readable if p.kind == "text"]
-    if others:
-        _profile_texts(table, others)
-    return profiles
-
-
-def _profile_texts(table: Table, profiles: list[Profile]) -> None:
-    """Tell booleans, dates, categories and other text apart."""
-    kinds = {p.name: {"boolean", "date"} for p in profiles}
-    ranges = {p.name: Profile(p.name, "date") for p in profiles}
-    for profile in profiles:
-        profile.n_missing = profile.n_rows = 0
-    for chunk in table.chunks([p.name for p in profiles]):
-        for profile, column in zip(profiles, chunk):
-            assert isinstance(column, list)
-            possible = kinds[profile.name]
-            profile.take_texts(column)
-            if "boolean" in possible and cells.booleans(column) is None:
-                possible.discard("boolean")
-            if "date" in possible:
-                days = cells.dates(column)
-                if days is None:
-                    possible.discard("date")
-                else:
-                    ranges[profile.name].take_numbers(days)
-    for profile in profiles:
-        possible, found = kinds[profile.name], ranges[profile.name]
-        if "boolean" in possible:
-            profile.kind = "boolean"
-            words = {word.lower()[0] for word in profile.categories}
-            both = words & set("ty") and words & set("fn")
-            profile.low, profile.high = 0.0, 1.0 if both else 0.0
-        elif "date" in possible:
-            profile.kind, profile.low, profile.high = "date", found.low, found.high
-        elif len(profile.categories) <= MOST_CATEGORIES:
+                continue
+            if isinstance(column, list):
+                profile.take_texts(column)
+            possible = readings[profile.name]
+            readings[profile.name] = [reading for reading in possible if reading.takes(column)]
+    for profile in readable:
+        if profile.kind == "text" and len(profile.categories) <= MOST_CATEGORIES:
             profile.kind = "category"
+    return [next(iter(readings.get(p.name, ())), p) for p in profiles]

@@ -25,12 +25,11 @@ from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.exceptions import EverythingLabeledWarning, ManifoldKNNWarning, UnreachedError
 from manifoldknn.search.neighbors import check_metric
 from manifoldknn.tables import cells
-from manifoldknn.tables.advice import as_options
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.linkfile import read_links
 from manifoldknn.tables.table import Table, TableError, format_of, open_table, said_name
 
-__all__ = ["Session", "column_ids", "learn", "noted", "open_input", "stage"]
+__all__ = ["Session", "as_options", "column_ids", "learn", "noted", "open_input", "stage"]
 
 logger = logging.getLogger("manifoldknn")
 
@@ -41,6 +40,10 @@ _NOTHING_LEFT = {
 _HOW_UNLABELED = (
     "Empty the cells of rows without a label, or name what stands there with --unlabeled"
 )
+
+_SAID = (*PARAMETERS, "must_link", "cannot_link")
+_SETTABLE = "|".join(_SAID)
+_COMPOUND = "|".join(name for name in _SAID if "_" in name)  # no ordinary words
 
 
 @dataclass
@@ -64,6 +67,22 @@ def stage(seconds: dict[str, float], name: str) -> Iterator[None]:
     yield
     seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
     return_freed_memory()
+
+
+def as_options(text: str) -> str:
+    """Return advice about parameters in Python as advice about options, rows counted from 1.
+
+    >>> as_options("raise graph_neighbors, or use graph='pruned'")
+    'raise --graph-neighbors, or use --graph pruned'
+    """
+    text = re.sub(r"first is row (\d+)", lambda found: f"first is row {int(found[1]) + 1}", text)
+    text = re.sub(rf"\b({_SETTABLE})=(?:'([^']*)'|([\w.+-]*\w))", _as_setting, text)
+    return re.sub(rf"(?<![\w-])({_COMPOUND})(?![\w-])", _as_setting, text)
+
+
+def _as_setting(match: re.Match[str]) -> str:
+    name, *values = match.groups()
+    return " ".join([f"--{name.replace('_', '-')}", *(value for value in values if value)])
 
 
 @contextmanager
@@ -129,7 +148,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     used = _used_columns(table, options, notes)
     with stage(seconds, "reading"):
         special = [options.label] + ([] if options.id is None else [options.id])
-        texts = table.texts(special)
+        texts = table.texts(special, then=used)
         if table.n_rows < 3:
             raise TableError(f"the file has only {table.n_rows} rows: bring at least 3")
         labels = clean_labels(texts[options.label], options.label, options.unlabeled, notes)
@@ -143,6 +162,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         del texts
     with stage(seconds, "features"):
         step, X = FeatureStep.fit(table, used, scale=options.scale, insist=bool(options.features))
+        table.release()
         notes.extend(f"left out {name!r}: {why}" for name, why in step.left_out)
     _check_features(X)
     with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):

@@ -40,16 +40,25 @@ class Table(ABC):
         return set(self.names)
 
     @abstractmethod
-    def texts(self, names: list[str]) -> dict[str, list[str]]:
-        """Return whole columns as text, exactly as it is written, "" where missing."""
+    def texts(self, names: list[str], then: Sequence[str] | None = None) -> dict[str, list[str]]:
+        """Return whole columns as text, exactly as it is written, "" where missing.
+
+        If it is known what `chunks` will be asked for, `then` tells: text is read once for both.
+        """
 
     @abstractmethod
     def kind(self, name: str) -> str:
         """Return "text", "number", "boolean", "date", or why a column cannot be used."""
 
     @abstractmethod
-    def chunks(self, names: list[str]) -> Iterator[list[Column]]:
-        """Yield some thousand rows at a time of some columns."""
+    def chunks(self, names: list[str], as_text: Sequence[str] = ()) -> Iterator[list[Column]]:
+        """Yield some thousand rows at a time of some columns.
+
+        Text of which all is numbers may come as numbers, but not that of the columns `as_text`.
+        """
+
+    def release(self) -> None:  # noqa: B027  (most tables keep nothing)
+        """Forget what was kept for `chunks`, which nobody will ask for any more."""
 
     def column_type(self, name: str) -> str:
         """Return one of `COLUMN_TYPES`: text, unless the file gives the column a type."""
