@@ -10,7 +10,7 @@ from contextlib import contextmanager
 STAGES = {
     "neighbours_s": ("device.steps.CpuSteps.open_index", "device.steps.CpuSteps.lists"),
     "graph_s": ("device.steps.CpuSteps.graph",),
-    "spanning_s": ("graph.edges.in_spanning_forest",),
+    "spanning_s": ("graph.kernels.in_spanning_forest",),
     "joining_s": ("graph.edges.joined_parts",),
     "walk_s": ("device.steps.CpuSteps.walk",),
     "hidden_s": ("device.steps.CpuSteps.hidden",),

@@ -23,10 +23,12 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from manifoldknn.base.csr import narrowest
 from manifoldknn.base.distances import distance_blocks
+from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.labels import encode_labels
 from manifoldknn.base.parameters import check_graph_parameters
 from manifoldknn.base.samples import check_spread
 from manifoldknn.graph.edges import CANDIDATES, pruned_edges, union_edges
+from manifoldknn.graph.kernels import GRAPH, GraphKernels
 from manifoldknn.graph.links import NO_LINKS, HandLinks, hand_links
 from manifoldknn.graph.spanning import Edges
 from manifoldknn.graph.tree import tree_edges
@@ -40,7 +42,7 @@ SIGMA_NEIGHBOR = 7
 SIGMA_FACTOR = 0.75
 
 
-def automatic_sigma(neighbors: Neighbors) -> float:
+def automatic_sigma(neighbors: Neighbors, kernels: Kernels = NUMPY) -> float:
     """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), d_i,q the q-th neighbour's distance.
 
     Samples whose first seven neighbours are equally far (duplicates, grids) say nothing about scale
@@ -50,45 +52,56 @@ def automatic_sigma(neighbors: Neighbors) -> float:
     seventh = distances[:, min(SIGMA_NEIGHBOR, distances.shape[1]) - 1]
     first = distances[:, 0]
     spread = (seventh - first) * (seventh + first)  # a² - b² would cancel
-    typical = float(np.median(spread))
+    typical = kernels.median(spread)
     if not typical > 0:
         positive = spread[spread > 0]
-        positive = positive if positive.size else np.square(distances[distances > 0])
-        typical = float(np.median(positive)) if positive.size else 1.0
+        positive = positive if len(positive) else kernels.xp.square(distances[distances > 0])
+        typical = kernels.median(positive) if len(positive) else 1.0
     return SIGMA_FACTOR * float(np.sqrt(typical))
 
 
-def sparse_constrained_graph(
+def weighted_edges(
     edges: Edges,
     codes: NDArray[np.intp],
     sigma: float,
     *,
-    tree: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]],
+    tree: tuple[Any, Any, Any],
     theta: float,
     links: HandLinks = NO_LINKS,
-) -> ConstrainedGraph:
-    """Apply Table 1 to selected pairs; must-links stay implicit.
+    kernels: Kernels = NUMPY,
+) -> tuple[Any, Any, Any]:
+    """Return both ends and log weights of the edges that Table 1 leaves, without must-links.
 
     The pairs `edges` carry the third rule, and `tree`, as returned by `tree_edges`, has strength
-    `theta`. Class numbers `codes` are -1 where unlabelled.
+    `theta`. Class numbers `codes` are -1 where unlabelled. Links by hand come last.
     """
-    n = len(codes)
-    low, high, length = edges
-    constrained = (codes[low] >= 0) & (codes[high] >= 0)
+    n, xp = len(codes), kernels.xp
+    labeled = kernels.array(codes >= 0)
+    low, high = kernels.long(edges[0]), kernels.long(edges[1])
+    free = ~(labeled[low] & labeled[high])
     if links:
-        constrained |= links.names(low, high)
-    low, high, length = low[~constrained], high[~constrained], length[~constrained]
-    log_weight = gaussian_log_weights(length, sigma)
-    key, tree_key = low * n + high, tree[0] * n + tree[1]
-    if len(key):
-        at = np.minimum(np.searchsorted(key, tree_key), len(key) - 1)
-        present = key[at] == tree_key
+        free &= ~links.names(low, high, kernels)
+    kept = kernels.places(free)
+    low, high = low[kept], high[kept]
+    log_weight = gaussian_log_weights(edges[2][kept], sigma, kernels)
+    if len(low):
+        present, at = kernels.contains(low * n + high, tree[0] * n + tree[1])
+        present = kernels.places(present)
         at = at[present]
-        log_weight[at] += log_strengthening(log_weight[at], tree[2][present], theta)
+        log_weight[at] += log_strengthening(log_weight[at], tree[2][present], theta, kernels)
     if links:  # weight 1, unless labels say so already
-        one, other = links.linked_beside(codes)
-        low, high = np.concatenate([low, one]), np.concatenate([high, other])
-        log_weight = np.concatenate([log_weight, np.zeros(len(one))])
+        one, other = (kernels.array(end) for end in links.linked_beside(codes))
+        low, high = xp.concatenate([low, one]), xp.concatenate([high, other])
+        log_weight = xp.concatenate([log_weight, kernels.full(len(one), 0.0)])
+    return low, high, log_weight
+
+
+def sparse_constrained_graph(
+    edges: Edges, codes: NDArray[np.intp], sigma: float, **settings: Any
+) -> ConstrainedGraph:
+    """Apply Table 1 to selected pairs, as `weighted_edges` does; must-links stay implicit."""
+    n = len(codes)
+    low, high, log_weight = weighted_edges(edges, codes, sigma, **settings)
     narrow = narrowest(max(n, 2 * len(low)))
     low, high = low.astype(narrow), high.astype(narrow)
     matrix = sparse.csr_array(
@@ -136,22 +149,20 @@ def full_constrained_graph(
     return ConstrainedGraph(log_weights, np.full(n, -1, dtype=np.intp))
 
 
-def gaussian_log_weights(distances: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+def gaussian_log_weights(distances: Any, sigma: float, kernels: Kernels = NUMPY) -> Any:
     """Return log exp(-d²/2σ²), not below -1e12: beyond a million σ all is equally far.
 
     Larger numbers would leave no digits for the differences that the walk is made of.
     """
     with np.errstate(over="ignore"):
-        return np.maximum(-0.5 * np.square(distances / sigma), FARTHEST)
+        return kernels.xp.clip(-0.5 * kernels.xp.square(distances / sigma), FARTHEST, None)
 
 
-def log_strengthening(
-    log_weight: NDArray[np.float64], level: NDArray[np.intp], theta: float
-) -> NDArray[np.float64]:
+def log_strengthening(log_weight: Any, level: Any, theta: float, kernels: Kernels = NUMPY) -> Any:
     """Return log(1 + θ^r) with θ = `theta`·min((1 - W)/W, 1)."""
     with np.errstate(over="ignore"):
-        bound = np.minimum(np.expm1(-log_weight), 1.0)
-    return np.log1p((theta * bound) ** level)
+        bound = kernels.xp.clip(kernels.xp.expm1(-log_weight), None, 1.0)
+    return kernels.xp.log1p((theta * bound) ** level)
 
 
 @dataclass(frozen=True)
@@ -193,6 +204,7 @@ def selected_edges(
     graph_neighbors: int,
     metric: Any,
     n_jobs: int | None = None,
+    kernels: GraphKernels = GRAPH,
 ) -> Edges:
     """Return the pairs that carry the third rule, sorted, ``low < high``, and their lengths.
 
@@ -203,12 +215,12 @@ def selected_edges(
         nobody = np.empty(0, dtype=np.intp)
         return nobody, nobody, np.empty(0)
     if graph == "union":
-        return union_edges(
-            Neighbors(
-                neighbors.indices[:, :graph_neighbors], neighbors.distances[:, :graph_neighbors]
-            )
-        )
-    return pruned_edges(X, neighbors, graph_neighbors, metric=metric, n_jobs=n_jobs)
+        near, away = neighbors.indices, neighbors.distances
+        few = Neighbors(near[:, :graph_neighbors], away[:, :graph_neighbors])
+        return union_edges(few, kernels)
+    return pruned_edges(
+        X, neighbors, graph_neighbors, metric=metric, n_jobs=n_jobs, kernels=kernels
+    )
 
 
 def candidate_count(graph: str, graph_neighbors: int, n_samples: int) -> int:

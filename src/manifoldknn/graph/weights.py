@@ -11,6 +11,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.special import logsumexp
 
+from manifoldknn.base.kernels import NUMPY, Kernels
+
 _ROWS_AT_ONCE = 128  # of a dense graph
 
 
@@ -92,15 +94,15 @@ def dense_row_logsumexp(
 
 def row_logsumexp(log_matrix: Any) -> NDArray[np.float64]:
     """Return log Σ_j exp(m_ij) over the stored entries of a CSR matrix, -inf for empty rows."""
-    counts = np.diff(log_matrix.indptr)
-    out = np.full(len(counts), -np.inf)
-    filled = counts > 0
-    if not filled.any():
-        return out
-    starts = log_matrix.indptr[:-1][filled]
-    largest = np.maximum.reduceat(log_matrix.data, starts)
-    finite = np.where(np.isneginf(largest), 0.0, largest)
-    shifted = np.exp(log_matrix.data - np.repeat(finite, counts[filled]))
-    with np.errstate(divide="ignore"):
-        out[filled] = finite + np.log(np.add.reduceat(shifted, starts))
+    found: NDArray[np.float64] = row_log_sums(log_matrix.indptr, log_matrix.data)
+    return found
+
+
+def row_log_sums(offsets: Any, logs: Any, kernels: Kernels = NUMPY) -> Any:
+    """Return log Σ exp over the entries of every row, which start at `offsets`; -inf if none."""
+    out = kernels.full(len(offsets) - 1, -np.inf)
+    filled = kernels.places(kernels.xp.diff(offsets) > 0)
+    if len(filled):
+        starts = kernels.xp.concatenate([offsets[filled], offsets[-1:]])
+        out[filled] = kernels.runs(starts).log_sum(logs)
     return out

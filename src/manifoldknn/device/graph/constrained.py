@@ -1,7 +1,6 @@
-"""Neighbours and labels make the constrained graph (Table 1 of the paper), on the device.
+"""The constrained graph on a device, made by `manifoldknn.graph.constrained`.
 
-The graph of `manifoldknn.graph.constrained`, pair for pair: the third rule as a sparse matrix of
-logarithms in double precision, must-links as class numbers.
+The third rule is a sparse matrix of logarithms in double precision, must-links are class numbers.
 """
 
 from __future__ import annotations
@@ -18,14 +17,16 @@ from scipy import sparse
 
 from manifoldknn.base.csr import narrowest
 from manifoldknn.base.tensors import doubles, is_out_of_memory, release
-from manifoldknn.device.graph.edges import Pairs, pruned_pairs, union_pairs
-from manifoldknn.device.graph.tree import tree_pairs
-from manifoldknn.device.segments import Runs
+from manifoldknn.device.graph.kernels import TorchGraphKernels
+from manifoldknn.device.kernels import TorchKernels
 from manifoldknn.device.transfer import to_numpy
-from manifoldknn.graph.constrained import FARTHEST, SIGMA_FACTOR, SIGMA_NEIGHBOR
+from manifoldknn.graph import weights
+from manifoldknn.graph.constrained import automatic_sigma, selected_edges, weighted_edges
 from manifoldknn.graph.links import NO_LINKS, HandLinks
 from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph.tree import tree_edges
 from manifoldknn.graph.weights import ConstrainedGraph
+from manifoldknn.search.neighbors import Neighbors
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class TorchRecipe:
     """Everything a constrained graph is made of, but for the labels, on a device."""
 
     near: torch.Tensor  # int32, (n_samples, graph_neighbors), for the strengthened trees
-    pairs: Pairs  # that carry the third rule
+    edges: tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # from `selected_edges`, int32 ends
     sigma: float
     tree_depth: int
     theta: float
@@ -83,12 +84,13 @@ class TorchRecipe:
 
     def to(self, device: torch.device) -> TorchRecipe:
         """Return the same on another device."""
-        return replace(self, near=self.near.to(device), pairs=self.pairs.to(device))
+        low, high, length = (part.to(device) for part in self.edges)
+        return replace(self, near=self.near.to(device), edges=(low, high, length))
 
     def edges_to_numpy(self) -> Edges:
         """Return what `selected_edges` returns."""
-        low, high = (to_numpy(end.long()) for end in (self.pairs.low, self.pairs.high))
-        return low, high, to_numpy(self.pairs.length.double())
+        low, high, length = self.edges
+        return to_numpy(low.long()), to_numpy(high.long()), to_numpy(length)
 
     def constrained(
         self,
@@ -102,32 +104,19 @@ class TorchRecipe:
         between them; `n_classes` is added to class numbers from one to the next. Links by hand that
         touch `hidden` rows, an array for every graph, are left out.
         """
-        n = len(codes[0])
-        low, high, length = self.pairs.low.long(), self.pairs.high.long(), self.pairs.length
-        gaussian = (-0.5 * (length.double() / self.sigma).square()).clamp_(min=FARTHEST)
-        key = low * n + high
-        found = []
+        n, kernels, found = len(codes[0]), TorchKernels(self.near.device), []
         for number, some in enumerate(codes):
-            links = self.links if hidden is None else self.links.without(hidden[number])
-            named = np.concatenate([links.must, links.cannot])
-            names = torch.as_tensor(named[:, 0] * n + named[:, 1], device=key.device)
-            by_hand = torch.isin(key, names)
-            labeled = torch.as_tensor(some >= 0, device=key.device)
-            log_weight = gaussian.clone()
-            if len(key):
-                roots = torch.nonzero(labeled).squeeze(1)
-                tree, level = tree_pairs(self.near, roots, self.tree_depth)
-                at = torch.searchsorted(key, tree).clamp_(max=len(key) - 1)
-                present = key[at] == tree
-                at, level = at[present], level[present]
-                bound = torch.expm1(-log_weight[at]).clamp_(max=1.0)
-                log_weight[at] += torch.log1p((self.theta * bound) ** level)
-            free = torch.nonzero(~(by_hand | (labeled[low] & labeled[high]))).squeeze(1)
-            found.append((low[free] + number * n, high[free] + number * n, log_weight[free]))
-            # Weight 1, unless labels say so already.
-            ends = (torch.as_tensor(e, device=key.device) for e in links.linked_beside(some))
-            one, other = (end + number * n for end in ends)
-            found.append((one, other, gaussian.new_zeros(len(one))))
+            roots = kernels.array(np.flatnonzero(some >= 0))
+            one, other, log_weight = weighted_edges(
+                self.edges,  # type: ignore[arg-type]  # tensors, with kernels that take them
+                some,
+                self.sigma,
+                tree=tree_edges(self.near, roots, self.tree_depth, kernels),
+                theta=self.theta,
+                links=self.links if hidden is None else self.links.without(hidden[number]),
+                kernels=kernels,
+            )
+            found.append((one + number * n, other + number * n, log_weight))
         one, other, log_weight = (torch.cat(parts) for parts in zip(*found))
         every = [np.where(c >= 0, c + i * n_classes, -1) for i, c in enumerate(codes)]
         matrix = _both_ways(one, other, log_weight, n * len(codes))
@@ -163,14 +152,13 @@ def torch_graph(
     place = doubles(indices.device)
 
     def built(where: torch.device) -> tuple[TorchRecipe, TorchGraph]:
-        near, away = indices.to(where), distances.to(where)
-        width = float(sigma) if sigma != "auto" else torch_sigma(away)
+        near, away = indices.to(where), distances.to(where).double()
+        kernels, found = TorchGraphKernels(where), Neighbors(near, away)  # type: ignore[arg-type]
+        width = float(sigma) if sigma != "auto" else automatic_sigma(found, kernels)
+        pairs = {"graph": graph, "graph_neighbors": graph_neighbors, "metric": metric}
+        edges: Any = selected_edges(X.to(where), found, kernels=kernels, **pairs)
         nearest = near[:, :graph_neighbors].to(torch.int32).contiguous()
-        if graph == "union":
-            pairs = union_pairs(nearest, away[:, :graph_neighbors])
-        else:
-            pairs = pruned_pairs(near, away, graph_neighbors, X=X.to(where), metric=metric)
-        recipe = TorchRecipe(nearest, pairs, width, tree_depth, theta, links)
+        recipe = TorchRecipe(nearest, edges, width, tree_depth, theta, links)
         return recipe, recipe.constrained(codes)
 
     try:
@@ -197,33 +185,8 @@ def torch_graph(
 
 def row_log_sums(offsets: torch.Tensor, logs: torch.Tensor) -> torch.Tensor:
     """Return log Σ exp over the entries of every row, -inf where a row has none."""
-    out = torch.full((len(offsets) - 1,), -torch.inf, dtype=torch.float64, device=logs.device)
-    filled = torch.nonzero(offsets.diff()).squeeze(1)
-    if len(filled):
-        runs = Runs(torch.cat([offsets[filled], offsets[-1:]]))
-        out[filled] = runs.log_sum(logs[:, None])[:, 0]
-    return out
-
-
-def torch_sigma(distances: torch.Tensor) -> float:
-    """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), as `automatic_sigma` does."""
-    seventh = distances[:, min(SIGMA_NEIGHBOR, distances.shape[1]) - 1].double()
-    first = distances[:, 0].double()
-    spread = (seventh - first) * (seventh + first)  # a² - b² would cancel
-    typical = _median(spread)
-    if not typical > 0:
-        positive = spread[spread > 0]
-        if not len(positive):
-            positive = distances[distances > 0].double().square()
-        typical = _median(positive) if len(positive) else 1.0
-    return SIGMA_FACTOR * float(np.sqrt(typical))
-
-
-def _median(values: torch.Tensor) -> float:
-    """Return the median; unlike PyTorch's, the mean of both middle values."""
-    ordered = torch.sort(values)[0]
-    n = len(ordered)
-    return float(ordered[[(n - 1) // 2, n // 2]].mean())
+    found: torch.Tensor = weights.row_log_sums(offsets, logs, TorchKernels(logs.device))
+    return found
 
 
 def _both_ways(
