@@ -36,6 +36,7 @@ def test_arrays_come_and_go(kernels):
     assert kernels.host(kernels.arange(0)).dtype == np.int64
     assert kernels.host(kernels.full(2, -np.inf)).tolist() == [-np.inf, -np.inf]
     assert kernels.host(kernels.full(2, 0.0)).dtype == np.float64
+    assert kernels.at_least(kernels.array([1.0, 3.0]), 2.0).tolist() == [2.0, 3.0]
     assert kernels.host(kernels.repeat(here, 2)).tolist() == [3, 3, 1, 1]
 
 

@@ -107,6 +107,10 @@ class Kernels:
         """Return the runs that start at all offsets but the last, which is the end."""
         return NumpyRuns(offsets)
 
+    def at_least(self, values: Any, least: float) -> Any:
+        """Return values, or `least` where they are less."""
+        return np.maximum(values, least)
+
     def total(self, terms: Any) -> Any:
         """Return the sum over the first axis, in order: the same however many columns there are.
 

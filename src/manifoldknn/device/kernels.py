@@ -75,6 +75,10 @@ class TorchKernels(Kernels):
         """Return the runs that start at all offsets but the last."""
         return Runs(offsets)
 
+    def at_least(self, values: Any, least: float) -> Any:
+        """Return values, or `least` where they are less."""
+        return values.clamp(min=least)
+
     def total(self, terms: Any) -> Any:
         """Return the sum over the first axis; a task for every term would take longer."""
         return terms.sum(0)

@@ -155,7 +155,7 @@ def gaussian_log_weights(distances: Any, sigma: float, kernels: Kernels = NUMPY)
     Larger numbers would leave no digits for the differences that the walk is made of.
     """
     with np.errstate(over="ignore"):
-        return kernels.xp.clip(-0.5 * kernels.xp.square(distances / sigma), FARTHEST, None)
+        return kernels.at_least(-0.5 * kernels.xp.square(distances / sigma), FARTHEST)
 
 
 def log_strengthening(log_weight: Any, level: Any, theta: float, kernels: Kernels = NUMPY) -> Any:
