@@ -52,14 +52,10 @@ class TorchGraph:
 
     def log_degrees(self) -> torch.Tensor:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
-        degrees = row_log_sums(self.offsets, self.log_weights)
-        linked = np.flatnonzero(self.must_link >= 0)
-        counts = np.bincount(self.must_link[linked], minlength=1)[self.must_link[linked]] - 1
-        linked, counts = linked[counts > 0], counts[counts > 0]
-        at = torch.as_tensor(linked, device=self.device)
-        links = torch.log(torch.as_tensor(counts, dtype=torch.float64, device=self.device))
-        degrees[at] = torch.logaddexp(degrees[at], links)
-        return torch.where(torch.isneginf(degrees), 0.0, degrees)
+        found: torch.Tensor = weights.log_degrees(
+            self.offsets, self.log_weights, self.must_link, TorchKernels(self.device)
+        )
+        return found
 
     def to_numpy(self) -> ConstrainedGraph:
         """Return the graph of the CPU."""
