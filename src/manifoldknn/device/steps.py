@@ -19,9 +19,7 @@ from manifoldknn.base.tensors import as_numpy, chosen_device
 from manifoldknn.device.memory import check_memory
 from manifoldknn.exceptions import DeviceWarning, warn_caller
 from manifoldknn.extend.reconstruct import extended
-from manifoldknn.graph.constrained import GraphRecipe, automatic_sigma, selected_edges
-from manifoldknn.graph.links import HandLinks
-from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph.constrained import GraphRecipe, graph_recipe
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import automatic_engine, check_neighbors, open_index
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
@@ -45,8 +43,7 @@ class BuiltGraph:
 class Steps:
     """The steps of a fit and of a prediction by NumPy, in the order in which they are taken.
 
-    `check` comes before any heavy work; `graph` takes selected pairs and `walk` nearly known log f
-    where there are some.
+    `check` comes before any heavy work; `walk` takes nearly known log f where there is some.
     """
 
     def samples(self, estimator: Any, X: Any, y: Any) -> Any:
@@ -82,17 +79,10 @@ class Steps:
         return Neighbors(numbers, found.distances)
 
     def graph(
-        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, links: HandLinks,
-        n_jobs: int | None, **pairs: Any,
-    ) -> BuiltGraph:  # fmt: skip
-        """Return the constrained graph."""
-        width = automatic_sigma(neighbors) if sigma == "auto" else float(sigma)
-        edges = edges or selected_edges(X, neighbors, n_jobs=n_jobs, **pairs)
-        nearest = neighbors.indices[:, : pairs["graph_neighbors"]]
-        recipe = GraphRecipe(
-            X, nearest, edges, width, pairs["graph"], tree_depth, theta, pairs["metric"], links
-        )
+        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], **settings: Any
+    ) -> BuiltGraph:
+        """Return the constrained graph; settings are those of `graph_recipe`."""
+        recipe = graph_recipe(X, neighbors, **settings)
         return BuiltGraph(recipe, recipe.constrained(codes))
 
     def walk(

@@ -36,9 +36,6 @@ from manifoldknn.device.walk.columns import (
     walk_by_class_on_device,
     walk_by_label_on_device,
 )
-from manifoldknn.graph.constrained import GraphRecipe
-from manifoldknn.graph.links import HandLinks
-from manifoldknn.graph.spanning import Edges
 from manifoldknn.search.engines import GivenIndex, check_neighbors, lists_brought
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
 from manifoldknn.search.searchers import SearcherIndex, is_searcher
@@ -164,12 +161,10 @@ class TorchSteps(Steps):
         return found
 
     def graph(
-        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, links: HandLinks,
-        n_jobs: int | None, **pairs: Any,
-    ) -> BuiltGraph:  # fmt: skip
+        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], **settings: Any
+    ) -> BuiltGraph:
         """Return the constrained graph; the device selects pairs faster than it is sent them."""
-        del edges, n_jobs
+        settings |= {"edges": None}
         found, self._found = self._found, None
         place = doubles(self.device)
         if place != self.device:
@@ -177,16 +172,9 @@ class TorchSteps(Steps):
         if found is None or found[0] is not neighbors:
             parts = (neighbors.indices, neighbors.distances, self._sent(X))
             found = (neighbors, *(moved(part, place) for part in parts))
-        there, graph = torch_graph(
-            found[1], found[2], codes, X=found[3], sigma=sigma, tree_depth=tree_depth,
-            theta=theta, links=links, **pairs,
-        )  # fmt: skip
-        nearest = neighbors.indices[:, : pairs["graph_neighbors"]]
-        recipe = GraphRecipe(
-            X, nearest, there.edges_to_numpy(), there.sigma, pairs["graph"], tree_depth, theta,
-            pairs["metric"], links,
-        )  # fmt: skip
-        return TorchBuilt(recipe, graph.to_numpy(), there, graph)
+        there, graph = torch_graph(*found[1:3], codes, X=found[3], **settings)
+        nearest = neighbors.indices[:, : settings["graph_neighbors"]]
+        return TorchBuilt(there.to_numpy(X, nearest), graph.to_numpy(), there, graph)
 
     def _sent(self, X: Any) -> Any:
         """Return samples as they are on the device already, if they are."""

@@ -7,6 +7,8 @@ higher index), so equal lengths never leave a choice.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -14,8 +16,7 @@ from scipy.sparse import csgraph
 
 _FILTERED_EDGES = 10_000
 
-# Both ends and lengths; on a device, tensors.
-Edges = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]
+Edges = tuple[Any, Any, Any]  # both ends and lengths: arrays, or tensors on a device
 
 
 def connected_parts(

@@ -84,8 +84,9 @@ def test_the_same_graph_as_on_the_cpu(problem, graph, k, sigma, depth, theta, da
 
 
 def check_same_recipe(ours, theirs):
+    ours = ours.to_numpy(theirs.X, theirs.nearest)
     assert ours.sigma == theirs.sigma
-    for mine, expected in zip(ours.edges_to_numpy(), theirs.edges):
+    for mine, expected in zip(ours.edges, theirs.edges):
         assert mine.dtype == expected.dtype
         assert mine.tolist() == expected.tolist()
 
@@ -151,7 +152,7 @@ def test_running_out_of_memory_builds_it_on_the_cpu(monkeypatch):
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = np.full(30, -1)
     y[:4] = [0, 0, 1, 1]
-    select, where = graph_module.selected_edges, []
+    select, where = graph_module.graph_recipe, []
 
     def small(X, *others, **options):
         where.append(X.device.type)
@@ -159,7 +160,7 @@ def test_running_out_of_memory_builds_it_on_the_cpu(monkeypatch):
             raise torch.OutOfMemoryError("CUDA out of memory")
         return select(X, *others, **options)
 
-    monkeypatch.setattr(graph_module, "selected_edges", small)
+    monkeypatch.setattr(graph_module, "graph_recipe", small)
     monkeypatch.setattr(graph_module, "doubles", lambda _: torch.device("meta"))
     ours, theirs = both_graphs(X, y, "pruned", 5, 0.6, **SETTINGS)
     assert where == ["meta", "cpu"]
@@ -171,7 +172,7 @@ def test_other_errors_are_not_taken_for_it(monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("illegal memory access")
 
-    monkeypatch.setattr(graph_module, "selected_edges", broken)
+    monkeypatch.setattr(graph_module, "graph_recipe", broken)
     with pytest.raises(RuntimeError, match="illegal"):
         both_graphs(np.eye(4), np.array([0, 1, -1, -1]), "pruned", 2, 1.0, **SETTINGS)
 

@@ -21,10 +21,7 @@ from manifoldknn.device.graph.kernels import TorchGraphKernels
 from manifoldknn.device.kernels import TorchKernels
 from manifoldknn.device.transfer import to_numpy
 from manifoldknn.graph import weights
-from manifoldknn.graph.constrained import automatic_sigma, selected_edges, weighted_edges
-from manifoldknn.graph.links import NO_LINKS, HandLinks
-from manifoldknn.graph.spanning import Edges
-from manifoldknn.graph.tree import tree_edges
+from manifoldknn.graph.constrained import GraphRecipe, graph_recipe
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.neighbors import Neighbors
 
@@ -69,24 +66,26 @@ class TorchGraph:
 
 @dataclass(frozen=True)
 class TorchRecipe:
-    """Everything a constrained graph is made of, but for the labels, on a device."""
+    """A recipe of tensors on a device, without X; numbers of rows are in 32 bits."""
 
-    near: torch.Tensor  # int32, (n_samples, graph_neighbors), for the strengthened trees
-    edges: tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # from `selected_edges`, int32 ends
-    sigma: float
-    tree_depth: int
-    theta: float
-    links: HandLinks
+    recipe: GraphRecipe
+
+    @property
+    def near(self) -> torch.Tensor:
+        """Neighbours of every sample, for the strengthened trees."""
+        near: torch.Tensor = self.recipe.nearest
+        return near
 
     def to(self, device: torch.device) -> TorchRecipe:
         """Return the same on another device."""
-        low, high, length = (part.to(device) for part in self.edges)
-        return replace(self, near=self.near.to(device), edges=(low, high, length))
+        edges: Any = tuple(part.to(device) for part in self.recipe.edges)
+        return TorchRecipe(replace(self.recipe, nearest=self.near.to(device), edges=edges))
 
-    def edges_to_numpy(self) -> Edges:
-        """Return what `selected_edges` returns."""
-        low, high, length = self.edges
-        return to_numpy(low.long()), to_numpy(high.long()), to_numpy(length)
+    def to_numpy(self, X: Any, nearest: Any) -> GraphRecipe:
+        """Return the recipe of the CPU, which has samples and their neighbours already."""
+        low, high, length = self.recipe.edges
+        edges = to_numpy(low.long()), to_numpy(high.long()), to_numpy(length)
+        return replace(self.recipe, X=X, nearest=nearest, edges=edges)
 
     def constrained(
         self,
@@ -102,16 +101,8 @@ class TorchRecipe:
         """
         n, kernels, found = len(codes[0]), TorchKernels(self.near.device), []
         for number, some in enumerate(codes):
-            roots = kernels.array(np.flatnonzero(some >= 0))
-            one, other, log_weight = weighted_edges(
-                self.edges,  # type: ignore[arg-type]  # tensors, with kernels that take them
-                some,
-                self.sigma,
-                tree=tree_edges(self.near, roots, self.tree_depth, kernels),
-                theta=self.theta,
-                links=self.links if hidden is None else self.links.without(hidden[number]),
-                kernels=kernels,
-            )
+            recipe = self.recipe if hidden is None else self.recipe.without_links_of(hidden[number])
+            one, other, log_weight = recipe.weighted_edges(some, kernels)
             found.append((one + number * n, other + number * n, log_weight))
         one, other, log_weight = (torch.cat(parts) for parts in zip(*found))
         every = [np.where(c >= 0, c + i * n_classes, -1) for i, c in enumerate(codes)]
@@ -126,19 +117,14 @@ def torch_graph(
     *,
     X: torch.Tensor,
     graph: str,
-    graph_neighbors: int,
-    sigma: float | str,
-    tree_depth: int,
-    theta: float,
-    metric: Any,
-    links: HandLinks = NO_LINKS,
+    **settings: Any,
 ) -> tuple[TorchRecipe, TorchGraph]:
     """Build the constrained graph from neighbours that were found before, nearest first.
 
-    At least ``candidate_count(...)`` of every sample; X is looked at only where separate parts have
-    to be joined. Both results are on the device of the neighbours, or on the CPU if that has no
-    double precision. About 60 bytes per candidate neighbour while edges are chosen, 50 per edge
-    after: where the device has no such room, the same steps run on the CPU.
+    Settings are those of `graph_recipe`. X is looked at only where separate parts have to be
+    joined. Both results are on the device of the neighbours, or on the CPU if that has no double
+    precision. About 60 bytes per candidate neighbour while edges are chosen, 50 per edge after:
+    where the device has no such room, the same steps run on the CPU.
     """
     if graph == "full":
         raise ValueError(
@@ -149,12 +135,11 @@ def torch_graph(
 
     def built(where: torch.device) -> tuple[TorchRecipe, TorchGraph]:
         near, away = indices.to(where), distances.to(where).double()
-        kernels, found = TorchGraphKernels(where), Neighbors(near, away)  # type: ignore[arg-type]
-        width = float(sigma) if sigma != "auto" else automatic_sigma(found, kernels)
-        pairs = {"graph": graph, "graph_neighbors": graph_neighbors, "metric": metric}
-        edges: Any = selected_edges(X.to(where), found, kernels=kernels, **pairs)
-        nearest = near[:, :graph_neighbors].to(torch.int32).contiguous()
-        recipe = TorchRecipe(nearest, edges, width, tree_depth, theta, links)
+        found = Neighbors(near, away)  # type: ignore[arg-type]  # tensors, for kernels of theirs
+        kernels = TorchGraphKernels(where)
+        made = graph_recipe(X.to(where), found, graph=graph, kernels=kernels, **settings)
+        nearest = made.nearest.to(torch.int32).contiguous()
+        recipe = TorchRecipe(replace(made, X=None, nearest=nearest))
         return recipe, recipe.constrained(codes)
 
     try:
