@@ -57,9 +57,9 @@ class Kernels:
         """Return 0, 1, … n - 1, in 64 bits."""
         return np.arange(n)
 
-    def full(self, shape: Any, value: float) -> Any:
-        """Return an array of one number, in double precision."""
-        return np.full(shape, value)
+    def full(self, n: int, value: float) -> Any:
+        """Return a number n times, in double precision."""
+        return np.full(n, value)
 
     def long(self, values: Any) -> Any:
         """Return whole numbers in 64 bits, which hold the number of any pair of rows."""
@@ -73,7 +73,7 @@ class Kernels:
 
     def places(self, mask: Any) -> Any:
         """Return where a mask is true."""
-        return np.flatnonzero(mask)
+        return self.xp.where(mask)[0]
 
     def repeat(self, values: Any, count: int) -> Any:
         """Return every value so many times, one after the other."""

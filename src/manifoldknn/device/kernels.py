@@ -32,9 +32,9 @@ class TorchKernels(Kernels):
         """Return 0, 1, … n - 1."""
         return torch.arange(n, device=self.device)
 
-    def full(self, shape: Any, value: float) -> Any:
-        """Return a tensor of one number, in double precision."""
-        return torch.full(torch.Size([shape]), value, dtype=torch.float64, device=self.device)
+    def full(self, n: int, value: float) -> Any:
+        """Return a number n times, in double precision."""
+        return torch.full((n,), value, dtype=torch.float64, device=self.device)
 
     def long(self, values: Any) -> Any:
         """Return whole numbers in 64 bits."""
@@ -45,10 +45,6 @@ class TorchKernels(Kernels):
         mask = torch.zeros(n, dtype=torch.bool, device=self.device)
         mask[rows] = True
         return mask
-
-    def places(self, mask: Any) -> Any:
-        """Return where a mask is true."""
-        return torch.nonzero(mask).squeeze(1)
 
     def repeat(self, values: Any, count: int) -> Any:
         """Return every value so many times."""

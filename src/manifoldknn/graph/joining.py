@@ -109,7 +109,7 @@ def _nearest_strangers(
         slack = 1e-7 * block.max() if euclidean else 0.0
         block[part[kernels.array(some)][:, None] == part[None, :]] = np.inf
         limit = kernels.xp.amin(block, 1) + slack
-        r, c = (kernels.host(at) for at in kernels.pairs_of(block <= limit[:, None]))
+        r, c = (kernels.host(at) for at in kernels.xp.where(block <= limit[:, None]))
         d = kernels.pair_distances(X, some[r], c, metric) if euclidean else block[r, c]
         order = np.lexsort((np.maximum(some[r], c), np.minimum(some[r], c), d, r))
         first = order[np.unique(r[order], return_index=True)[1]]

@@ -46,10 +46,6 @@ class GraphKernels(Kernels):
         """Yield some of the rows and their distances to every sample, block by block."""
         return distance_blocks(X, rows, metric=metric)
 
-    def pairs_of(self, mask: Any) -> Any:
-        """Return rows and columns where a matrix is true."""
-        return np.nonzero(mask)
-
     def pair_distances(
         self, X: Any, one: NDArray[np.intp], other: NDArray[np.intp], metric: Any
     ) -> NDArray[np.float64]:

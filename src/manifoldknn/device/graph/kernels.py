@@ -101,10 +101,6 @@ class TorchGraphKernels(TorchKernels, GraphKernels):
                 )
             yield some, away
 
-    def pairs_of(self, mask: Any) -> Any:
-        """Return rows and columns where a matrix is true."""
-        return torch.nonzero(mask, as_tuple=True)
-
     def pair_distances(
         self, X: Any, one: NDArray[np.intp], other: NDArray[np.intp], metric: Any
     ) -> NDArray[np.float64]:
