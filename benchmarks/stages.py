@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 # Column in the tables → functions that make up the stage.
 STAGES = {
-    "neighbours_s": ("device.steps.CpuSteps.open_index", "device.steps.CpuSteps.lists"),
-    "graph_s": ("device.steps.CpuSteps.graph",),
-    "spanning_s": ("graph.edges.in_spanning_forest",),
+    "neighbours_s": ("device.steps.Steps.open_index", "device.steps.Steps.lists"),
+    "graph_s": ("device.steps.Steps.graph",),
+    "spanning_s": ("graph.kernels.in_spanning_forest",),
     "joining_s": ("graph.edges.joined_parts",),
-    "walk_s": ("device.steps.CpuSteps.walk",),
-    "hidden_s": ("device.steps.CpuSteps.hidden",),
+    "walk_s": ("device.steps.Steps.walk",),
+    "hidden_s": ("device.steps.Steps.hidden",),
 }
 
 

@@ -21,9 +21,9 @@ from stages import timed_stages
 from targets import Target, exponent, ratio
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.device.steps import CpuSteps
+from manifoldknn.device.steps import Steps
 from manifoldknn.graph import constrained as graph
-from manifoldknn.graph import edges
+from manifoldknn.graph import kernels
 
 ROOT = Path(__file__).parents[2]
 WHERE = {
@@ -335,7 +335,7 @@ def test_stages_are_timed_and_everything_is_as_before_afterwards():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(60, 3)), rng.normal(size=(60, 3)) + 100.0])
     y = np.where(np.arange(120) % 10 == 0, np.arange(120) // 60, -1)
-    before = graph.CANDIDATES, edges.in_spanning_forest, CpuSteps.walk
+    before = graph.CANDIDATES, kernels.in_spanning_forest, Steps.walk
     with timed_stages(12) as seconds:
         ManifoldKNNClassifier().fit(X, y)
         assert graph.candidate_count("pruned", 10, 120) == 12
@@ -349,7 +349,7 @@ def test_stages_are_timed_and_everything_is_as_before_afterwards():
     }
     assert all(value > 0 for value in seconds.values())
     assert seconds["spanning_s"] + seconds["joining_s"] < seconds["graph_s"]
-    assert (graph.CANDIDATES, edges.in_spanning_forest, CpuSteps.walk) == before
+    assert (graph.CANDIDATES, kernels.in_spanning_forest, Steps.walk) == before
 
 
 def test_made_rows_have_ten_classes_in_thirty_pieces(tmp_path):

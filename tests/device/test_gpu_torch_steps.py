@@ -155,6 +155,31 @@ def test_without_room_on_the_device_the_cpu_walks(digits, monkeypatch, caplog, v
     np.testing.assert_allclose(clf.label_distributions_, expected.label_distributions_, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("params", "reason"), [({"alpha": 0.9}, "walks are short"), ({"alpha": 0.9999}, "rows are few")]
+)
+def test_the_way_of_the_walk_and_its_reason_are_told(digits, caplog, params, reason):
+    X, _, y = digits
+    with caplog.at_level("INFO", logger="manifoldknn"):
+        clf = classifier(**params).fit(X, y)
+        clf.predict(X[:5])
+    told = f"way of the walk: iterate on cpu (a device always iterates; {reason})"
+    assert told in caplog.text
+    assert "the CPU" not in caplog.text
+
+
+def test_what_the_cpu_does_instead_is_told(digits, caplog):
+    X, _, y = digits
+    found = ExactIndex(X).among_samples(30)
+    with caplog.at_level("INFO", logger="manifoldknn"):
+        clf = classifier(neighbors=(found.indices, found.distances)).fit(X, y)
+        assert "neighbours are taken from the CPU" in caplog.text
+        clf.partial_fit(X[:3] + 0.01, refresh=False)
+        clf.predict(X[:5])
+    why = "the device does not have all samples"
+    assert f"new rows are answered on the CPU ({why})" in caplog.text
+
+
 @any_problem
 @settings(max_examples=25, deadline=None)
 @given(

@@ -245,8 +245,8 @@ def test_batch_does_not_change_a_row():
 def test_rounding_does_not_depend_on_the_batch():
     X, neighbors = random_problem(50, 20, 12, seed=7)
     gram, _ = simplex._sorted_gram(X, neighbors)
-    together = simplex._active_set(gram, 250)
-    alone = [simplex._active_set(gram[:, :, i : i + 1], 250) for i in range(50)]
+    together = simplex.active_set(gram, 250)
+    alone = [simplex.active_set(gram[:, :, i : i + 1], 250) for i in range(50)]
     np.testing.assert_array_equal(together, np.hstack(alone))
 
 
@@ -355,7 +355,7 @@ def test_fallback_reaches_the_same_optimum(max_iter, monkeypatch):
         X, neighbors = random_problem(60, 10, d, seed=d)
         gram, order = simplex._sorted_gram(X, neighbors)
         z = np.empty((60, 10))
-        np.put_along_axis(z, order, simplex._active_set(gram, max_iter).T, axis=1)
+        np.put_along_axis(z, order, simplex.active_set(gram, max_iter).T, axis=1)
         assert_feasible(z)
         assert kkt_violation(X, neighbors, z) <= 1e-8
         if d == 30:

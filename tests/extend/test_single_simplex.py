@@ -12,7 +12,7 @@ from manifoldknn.extend.single_simplex import active_set
 def by_arrays(X, neighbors):
     gram, order = simplex_module._sorted_gram(X, neighbors)
     z = np.empty(neighbors.shape[:2])
-    np.put_along_axis(z, order, simplex_module._active_set(gram, 1000).T, axis=1)
+    np.put_along_axis(z, order, simplex_module.active_set(gram, 1000).T, axis=1)
     return z
 
 

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,9 +9,11 @@ from scipy.sparse import csgraph
 from sklearn.metrics import pairwise_distances
 
 import manifoldknn.graph.bridges as bridges
-from manifoldknn.graph.bridges import short_joining_edges
+from manifoldknn.graph.joining import joining_edges
+from manifoldknn.graph.kernels import GRAPH
 from manifoldknn.graph.partsearch import search_of_parts
-from manifoldknn.graph.spanning import joining_edges
+
+short_joining_edges = partial(bridges.short_joining_edges, kernels=GRAPH)
 
 
 def clusters(n_parts, d, seed, size=40, spread=1.0):

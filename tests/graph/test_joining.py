@@ -6,8 +6,8 @@ from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.graph import joining
 from manifoldknn.graph.bridges import short_joining_edges
 from manifoldknn.graph.edges import pruned_edges
-from manifoldknn.graph.joining import is_affordable, joined_parts
-from manifoldknn.graph.spanning import joining_edges
+from manifoldknn.graph.joining import is_affordable, joined_parts, joining_edges
+from manifoldknn.graph.kernels import GRAPH
 from manifoldknn.search.neighbors import ExactIndex
 
 
@@ -29,7 +29,7 @@ def test_exactly_the_shortest_edges_where_that_is_affordable(metric, form, monke
     X = form(X)
     assert equal(joined_parts(X, parts, metric=metric), joining_edges(X, parts, metric=metric))
     monkeypatch.setattr(joining, "EXACT_WORK", 0)
-    short = short_joining_edges(X, parts, metric=metric)
+    short = short_joining_edges(X, parts, kernels=GRAPH, metric=metric)
     assert equal(joined_parts(X, parts, metric=metric), short)
 
 

@@ -6,7 +6,8 @@ from scipy.sparse import csgraph
 
 import manifoldknn.graph.spanning as spanning
 import oracles
-from manifoldknn.graph.spanning import _stable_order, in_spanning_forest, joining_edges
+from manifoldknn.graph.joining import joining_edges
+from manifoldknn.graph.spanning import _stable_order, in_spanning_forest
 
 
 def kruskal(pairs, length, n, parts=None):

@@ -215,7 +215,7 @@ def test_labels_of_known_rows_search_nothing(monkeypatch):
         "manifoldknn.device.steps.open_index", lambda *_, **__: pytest.fail("search")
     )
     monkeypatch.setattr(
-        "manifoldknn.device.steps.selected_edges", lambda *_, **__: pytest.fail("edges")
+        "manifoldknn.graph.constrained.selected_edges", lambda *_, **__: pytest.fail("edges")
     )
     clf.set_labels([70], [1])
     assert clf.transduction_[70] == 1

@@ -1,15 +1,15 @@
 """What each step of the method needs from the machine it runs on.
 
-The classifier is written once, in terms of these steps; `CpuSteps` takes them with
-NumPy, `manifoldknn.device.torch_steps.TorchSteps` on a device of PyTorch. Whatever the machine,
-steps hand back NumPy arrays: a fitted model does not know where it was fitted.
+The classifier is written once, in terms of these steps. `Steps` takes them with NumPy, its
+subclass `manifoldknn.device.torch_steps.TorchSteps` on a device of PyTorch. Whatever the
+machine, steps hand back NumPy arrays: a fitted model does not know where it was fitted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,7 @@ from manifoldknn.base.tensors import as_numpy, chosen_device
 from manifoldknn.device.memory import check_memory
 from manifoldknn.exceptions import DeviceWarning, warn_caller
 from manifoldknn.extend.reconstruct import extended
-from manifoldknn.graph.constrained import GraphRecipe, automatic_sigma, selected_edges
-from manifoldknn.graph.links import HandLinks
-from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph.constrained import GraphRecipe, graph_recipe
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import automatic_engine, check_neighbors, open_index
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
@@ -32,7 +30,7 @@ from manifoldknn.vote.walked import Walked, walk_by_class, walk_by_label
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
 
-__all__ = ["BuiltGraph", "CpuSteps", "Steps", "choose_steps", "usable_steps"]
+__all__ = ["BuiltGraph", "Steps", "choose_steps", "usable_steps"]
 
 
 @dataclass
@@ -51,75 +49,26 @@ class BuiltGraph:
         return self.shared
 
 
-class Steps(Protocol):
-    """The steps of a fit and of a prediction, in the order in which they are taken."""
+class Steps:
+    """The steps of a fit and of a prediction by NumPy, in the order in which they are taken.
 
-    def samples(self, estimator: Any, X: Any, y: Any) -> Any:
-        """Return the user's samples, checked, in a form that the other steps take."""
-
-    def check(
-        self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, n_jobs: int | None,
-        n_classes: int, vote: str, graph: str, graph_neighbors: int,
-    ) -> None:  # fmt: skip
-        """Raise an error, before any heavy work, if this cannot be done or not be held."""
-
-    def open_index(
-        self, X: Any, neighbors: Any, *, metric: Any, n_jobs: int | None, seed: int
-    ) -> NeighborIndex:
-        """Return a neighbour search over X."""
-
-    def searches_exactly(self, X: Any, metric: Any, shape: tuple[int, int]) -> bool:
-        """Tell whether ``neighbors="auto"`` is exact for samples like X in some number."""
-
-    def lists(self, index: NeighborIndex, n_neighbors: int) -> Neighbors:
-        """Return the neighbours of every sample, in the smallest type that names them all."""
-
-    def graph(
-        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, links: HandLinks,
-        n_jobs: int | None, **pairs: Any,
-    ) -> BuiltGraph:  # fmt: skip
-        """Return the constrained graph; `edges` are the selected pairs if they are known."""
-
-    def walk(
-        self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
-        by_class: bool, n_jobs: int | None, reach: float,
-        start: NDArray[np.float64] | None, **accuracy: Any,
-    ) -> Walked:  # fmt: skip
-        """Walk from all labelled samples; log f may be known nearly."""
-
-    def hidden(
-        self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
-        n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
-    ) -> list[NDArray[np.float64]]:  # fmt: skip
-        """Return log f of rows while their labels are hidden, group by group."""
-
-    def new_rows(self, estimator: Any, X: Any, template: Any) -> Any:
-        """Return a user's new rows, checked, in a form that `votes` takes."""
-
-    def votes(
-        self, model: Any, X: Any
-    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
-        """Yield chunks of new rows: the shares of their votes, and which nobody votes for."""
-
-
-class CpuSteps:
-    """The steps by NumPy."""
+    `check` comes before any heavy work; `walk` takes nearly known log f where there is some.
+    """
 
     def samples(self, estimator: Any, X: Any, y: Any) -> Any:
         """Return the user's samples as float32 or float64, dense or CSR."""
         return check_samples(estimator, as_numpy(X), y)
 
     def check(
-        self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, **settings: Any
-    ) -> None:
+        self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, graph_neighbors: int,
+        **settings: Any,
+    ) -> None:  # fmt: skip
         """Raise an error if something is not offered, or will not fit into memory."""
         check_metric(metric, is_sparse=not isinstance(X, np.ndarray))
         if neighbors is not None:
-            check_neighbors(
-                neighbors, X, metric=metric, graph_neighbors=settings["graph_neighbors"]
-            )
-        check_memory(X, n_labeled, metric=metric, neighbors=neighbors, **settings)
+            check_neighbors(neighbors, X, metric=metric, graph_neighbors=graph_neighbors)
+        settings |= {"metric": metric, "graph_neighbors": graph_neighbors}
+        check_memory(X, n_labeled, neighbors=neighbors, **settings)
 
     def open_index(
         self, X: Any, neighbors: Any, *, metric: Any, n_jobs: int | None, seed: int
@@ -132,24 +81,17 @@ class CpuSteps:
         return automatic_engine(X, metric, shape) == "exact"
 
     def lists(self, index: NeighborIndex, n_neighbors: int) -> Neighbors:
-        """Return the neighbours of every sample."""
+        """Return the neighbours of every sample, in the smallest type that names them all."""
         found = index.among_samples(n_neighbors)
         # Kept with the model, so in the smallest type that names every row.
         numbers: Any = found.indices.astype(np.int32 if index.n_samples < 2**31 else np.int64)
         return Neighbors(numbers, found.distances)
 
     def graph(
-        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, links: HandLinks,
-        n_jobs: int | None, **pairs: Any,
-    ) -> BuiltGraph:  # fmt: skip
-        """Return the constrained graph."""
-        width = automatic_sigma(neighbors) if sigma == "auto" else float(sigma)
-        edges = edges or selected_edges(X, neighbors, n_jobs=n_jobs, **pairs)
-        nearest = neighbors.indices[:, : pairs["graph_neighbors"]]
-        recipe = GraphRecipe(
-            X, nearest, edges, width, pairs["graph"], tree_depth, theta, pairs["metric"], links
-        )
+        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], **settings: Any
+    ) -> BuiltGraph:
+        """Return the constrained graph; settings are those of `graph_recipe`."""
+        recipe = graph_recipe(X, neighbors, **settings)
         return BuiltGraph(recipe, recipe.constrained(codes))
 
     def walk(
@@ -197,7 +139,7 @@ def choose_steps(device: Any, X: Any) -> Steps:
     """Return the steps for the parameter `device` and the device of a user's samples."""
     place = chosen_device(device, X)
     if place is None:
-        return CpuSteps()
+        return Steps()
     from manifoldknn.device.torch_steps import TorchSteps
 
     return TorchSteps(place)
@@ -213,4 +155,4 @@ def usable_steps(device: str) -> Steps:
             "the CPU.",
             DeviceWarning,
         )
-        return CpuSteps()
+        return Steps()

@@ -29,21 +29,20 @@ from manifoldknn.device.memory import available_memory
 from manifoldknn.device.rows import check_searchable
 from manifoldknn.device.samples import check_new_tensor, check_tensor
 from manifoldknn.device.search.index import TorchIndex, device_name, exact_pays
-from manifoldknn.device.steps import BuiltGraph, CpuSteps, Steps, usable_steps
+from manifoldknn.device.steps import BuiltGraph, Steps, usable_steps
 from manifoldknn.device.walk.columns import (
     Kept,
     hidden_on_device,
     walk_by_class_on_device,
     walk_by_label_on_device,
 )
-from manifoldknn.graph.constrained import GraphRecipe
-from manifoldknn.graph.links import HandLinks
-from manifoldknn.graph.spanning import Edges
 from manifoldknn.search.engines import GivenIndex, check_neighbors, lists_brought
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
 from manifoldknn.search.searchers import SearcherIndex, is_searcher
 from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.walked import Walked
+from manifoldknn.walk.choose import MANY_ROWS
+from manifoldknn.walk.restriction import LONG_WALK
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +63,8 @@ class TorchBuilt(BuiltGraph):
     kept: Kept = field(default_factory=Kept)  # what the walk leaves for those with hidden labels
 
 
-class TorchSteps:
-    """The steps by PyTorch.
+class TorchSteps(Steps):
+    """The steps by PyTorch; what is done by NumPy instead, and why, is logged.
 
     On a device without double precision ("mps"), what needs it is done by PyTorch on the CPU.
     Remembers on the device what the step before handed over as NumPy arrays, and looks whether it
@@ -92,14 +91,13 @@ class TorchSteps:
         return is_tensor(X) and X.device.type != "cpu" and doubles(self.device).type != "cpu"
 
     def check(
-        self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, n_jobs: int | None,
-        n_classes: int, vote: str, graph: str, graph_neighbors: int,
+        self, X: Any, neighbors: Any, n_labeled: int, *, metric: Any, graph_neighbors: int,
+        **settings: Any,
     ) -> None:  # fmt: skip
         """Raise an error if something is not offered here, or will not fit into memory."""
-        del n_jobs
         name = device_name(self.device)
         check_searchable(X, metric, name)
-        if graph == "full":
+        if settings["graph"] == "full":
             raise ValueError(
                 f"graph='full' is not available on device={name!r}: use graph='pruned' or "
                 "'union', or device='cpu'."
@@ -108,7 +106,8 @@ class TorchSteps:
             check_neighbors(neighbors, X, metric=metric, graph_neighbors=graph_neighbors)
         n, d = X.shape
         candidates = max(graph_neighbors, 30)
-        kept = n_labeled if vote == "neighbors" else n_classes
+        n_classes = settings["n_classes"]
+        kept = n_labeled if settings["vote"] == "neighbors" else n_classes
         sent = X if isinstance(neighbors, str) else self._sent(X)
         sizes = X.dtype.itemsize, 4
         values = [n * d * _per_value(sent, neighbors, metric, size) for size in sizes]
@@ -153,7 +152,8 @@ class TorchSteps:
         """Return the neighbours of every sample."""
         first = getattr(index, "first", index)
         if not isinstance(first, TorchIndex) or first.device_rows is None:
-            return CpuSteps().lists(index, n_neighbors)
+            logger.info("neighbours are taken from the CPU (they are not searched on the device)")
+            return super().lists(index, n_neighbors)
         near, away = first.device_lists(n_neighbors)
         numbers: Any = np.int32 if index.n_samples < 2**31 else np.int64
         found = Neighbors(to_host(near, numbers), to_host(away))
@@ -161,27 +161,20 @@ class TorchSteps:
         return found
 
     def graph(
-        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], *, edges: Edges | None,
-        sigma: float | str, tree_depth: int, theta: float, links: HandLinks,
-        n_jobs: int | None, **pairs: Any,
-    ) -> BuiltGraph:  # fmt: skip
+        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], **settings: Any
+    ) -> BuiltGraph:
         """Return the constrained graph; the device selects pairs faster than it is sent them."""
-        del edges, n_jobs
+        settings |= {"edges": None}
         found, self._found = self._found, None
         place = doubles(self.device)
+        if place != self.device:
+            logger.info("graph and walk on %s (%s has no double precision)", place, self.device)
         if found is None or found[0] is not neighbors:
             parts = (neighbors.indices, neighbors.distances, self._sent(X))
             found = (neighbors, *(moved(part, place) for part in parts))
-        there, graph = torch_graph(
-            found[1], found[2], codes, X=found[3], sigma=sigma, tree_depth=tree_depth,
-            theta=theta, links=links, **pairs,
-        )  # fmt: skip
-        nearest = neighbors.indices[:, : pairs["graph_neighbors"]]
-        recipe = GraphRecipe(
-            X, nearest, there.edges_to_numpy(), there.sigma, pairs["graph"], tree_depth, theta,
-            pairs["metric"], links,
-        )  # fmt: skip
-        return TorchBuilt(recipe, graph.to_numpy(), there, graph)
+        there, graph = torch_graph(*found[1:3], codes, X=found[3], **settings)
+        nearest = neighbors.indices[:, : settings["graph_neighbors"]]
+        return TorchBuilt(there.to_numpy(X, nearest), graph.to_numpy(), there, graph)
 
     def _sent(self, X: Any) -> Any:
         """Return samples as they are on the device already, if they are."""
@@ -198,6 +191,7 @@ class TorchSteps:
         """Walk from all labelled samples."""
         walked = None
         if isinstance(built, TorchBuilt):
+            self._tell(built, alpha)
             go = partial(
                 walk_by_label_on_device, built.graph_there, np.flatnonzero(codes >= 0), alpha
             )
@@ -207,7 +201,7 @@ class TorchSteps:
                     start=start, kept=built.kept,
                 )  # fmt: skip
             walked = self._tried(partial(go, **accuracy))
-        return walked or CpuSteps().walk(
+        return walked or super().walk(
             built, codes, n_classes, alpha, by_class=by_class, n_jobs=n_jobs, reach=reach,
             start=start, **accuracy,
         )  # fmt: skip
@@ -221,9 +215,19 @@ class TorchSteps:
         if isinstance(built, TorchBuilt):
             go = partial(hidden_on_device, built.there, codes, groups, n_classes, alpha)
             logs = self._tried(partial(go, reach=walked.reach, kept=built.kept, **accuracy))
-        return logs or CpuSteps().hidden(
+        return logs or super().hidden(
             built, codes, groups, n_classes, alpha, walked, n_jobs=n_jobs, **accuracy
         )
+
+    def _tell(self, built: TorchBuilt, alpha: float) -> None:
+        """Say which way the walk is computed, and why, as `manifoldknn.walk.choose` does."""
+        reason = "walks are long, so groups of rows are looked for"
+        if alpha < LONG_WALK:
+            reason = "walks are short"
+        elif built.graph_there.n_samples <= MANY_ROWS:
+            reason = "rows are few"
+        where = built.graph_there.device
+        logger.info("way of the walk: iterate on %s (a device always iterates; %s)", where, reason)
 
     def _tried(self, work: Callable[[], _T]) -> _T | None:
         """Return what the device makes of it, None where it has no room for that."""
@@ -244,7 +248,7 @@ class TorchSteps:
         named = hasattr(estimator, "feature_names_in_")
         if plain and not named and X.shape[1] == estimator.n_features_in_:
             return X  # looked through on the device, which is far quicker
-        return CpuSteps().new_rows(estimator, X, template)
+        return super().new_rows(estimator, X, template)
 
     def votes(
         self, model: Any, X: Any
@@ -256,9 +260,10 @@ class TorchSteps:
         rows = first.device_rows if on_device else None
         known = None if rows is None else self._similarities(model.fitted_.walk.similarities, rows)
         if known is None:
-            other: Steps = CpuSteps()
+            why = "no room on the device" if on_device else "the device does not have all samples"
+            logger.info("new rows are answered on the CPU (%s)", why)
             # `new_rows` left it to the device to look them through.
-            yield from other.votes(model, check_new_samples(model, as_numpy(X), index.template))
+            yield from super().votes(model, check_new_samples(model, as_numpy(X), index.template))
             return
         n_neighbors = min(model.graph_neighbors, index.n_samples)
         yield from device_votes(X, first, known, model.fitted_.vote.shares, n_neighbors=n_neighbors)

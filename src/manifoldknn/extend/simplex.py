@@ -7,13 +7,13 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
 
+from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.extend import single_simplex
 
-__all__ = ["simplex_weights"]
+__all__ = ["active_set", "simplex_weights"]
 
 RealArray = NDArray[Any]
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 _CHUNK_ROWS = 2048  # problems solved together: long vectors, yet little memory
 _CHUNK_VALUES = 2**20  # values of their Gram matrices: 8 MiB, of which a few copies are made
@@ -144,109 +144,100 @@ def _differences(points: RealArray, hulls: RealArray) -> tuple[FloatArray, Float
     return diffs, sizes
 
 
-def _solved(gram: FloatArray, max_iter: int) -> FloatArray:
+def _solved(gram: FloatArray, max_iter: int) -> Any:
     """Minimise ``z @ gram @ z`` for each matrix of a (k, k, m) stack, one by one if few."""
     k, m = gram.shape[1:]
     if m > _PLAIN_ROWS or k > _PLAIN_NEIGHBORS:
-        return _active_set(gram, max_iter)
+        return active_set(gram, max_iter)
     with contextlib.suppress(ZeroDivisionError):  # arrays would go on with infinity
         solved = [single_simplex.active_set(gram[:, :, i].tolist(), max_iter) for i in range(m)]
         if None not in solved:
             return np.array(solved).T
-    return _active_set(gram, max_iter)
+    return active_set(gram, max_iter)
 
 
-def _active_set(gram: FloatArray, max_iter: int) -> FloatArray:
-    """Minimise ``z @ gram @ z`` over the simplex for each matrix of a (k, k, m) stack."""
-    k, m = gram.shape[1:]
-    result, z = np.zeros((k, m)), np.zeros((k, m))
+def active_set(gram: Any, max_iter: int, kernels: Kernels = NUMPY) -> Any:
+    """Minimise ``z @ gram @ z`` over the simplex for each matrix of a (k, k, m) stack.
+
+    The first row and column are of the nearest neighbour. Rows that are done leave the batch.
+    """
+    xp = kernels.xp
+    result, z = xp.zeros_like(gram[0]), xp.zeros_like(gram[0])
     z[0] = 1.0
-    rows = np.arange(m)
-    settled = np.ones(m, dtype=bool)  # the last step reached the minimiser over the support's hull
+    rows = kernels.arange(gram.shape[2])
+    settled = z[0] > 0  # the last step reached the minimiser over the support's hull
     for _ in range(max_iter):
         support = z > 0
-        slack, tol = _slack(gram, z)
+        slack, tol = _slack(gram, z, kernels)
         improving = (slack < -tol) & ~support
-        done = settled & ~improving.any(axis=0)
-        if done.any():
-            result[:, rows[done]] = z[:, done]
-            keep = np.flatnonzero(~done)
-            rows, settled, gram = rows[keep], settled[keep], gram[:, :, keep]
-            z, support, slack = z[:, keep], support[:, keep], slack[:, keep]
-            improving = improving[:, keep]
-            if not keep.size:
+        done = settled & ~improving.any(0)
+        ended = kernels.places(done)
+        if len(ended):
+            result[:, rows[ended]] = z[:, ended]
+            left = kernels.places(~done)
+            rows, settled, gram = rows[left], settled[left], gram[:, :, left]
+            z, support, slack = z[:, left], support[:, left], slack[:, left]
+            improving = improving[:, left]
+            if not len(rows):
                 break
-        candidates = np.where(improving & settled, slack, 0.0)
-        enters = candidates.min(axis=0) < 0
-        support[candidates.argmin(axis=0)[enters], enters] = True
-        z, settled = _move(z, support, _newton_step(gram, slack, support))
-    for column, row in enumerate(rows):
-        result[:, row] = _fallback(gram[:, :, column], z[:, column])
-    return result / _total(result)
+        candidates = xp.where(improving & settled, slack, 0.0)
+        joins, batch = candidates.argmin(0), kernels.arange(len(rows))
+        support[joins, batch] |= candidates[joins, batch] < 0
+        z, settled = _move(z, support, _newton_step(gram, slack, support, kernels), kernels)
+    for column, row in enumerate(rows.tolist()):
+        solved = _fallback(*(kernels.host(part[..., column]) for part in (gram, z)))
+        result[:, row] = kernels.array(solved)
+    return result / kernels.total(result)
 
 
-def _total(terms: FloatArray) -> FloatArray:
-    """Sum over the first axis, in order; `np.sum` picks an order by the size of the batch."""
-    total = np.zeros(terms.shape[1:])
-    for term in terms:
-        total += term
-    return total
-
-
-def _slack(gram: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _slack(gram: Any, z: Any, kernels: Kernels) -> tuple[Any, Any]:
     """``gram @ z - z @ gram @ z``, and a bound on the rounding error of each of its entries."""
-    gradient = np.zeros_like(z)
-    for column, weight in zip(gram, z):
-        gradient += column * weight
+    gradient = kernels.combined(gram, z)
     # Products of norms bound the terms summed (Cauchy-Schwarz), so a neighbour far nearer than
     # the others is still resolved at its own scale.
-    norms = np.sqrt(np.einsum("iim->im", gram))
-    reach = _total(norms * z)
-    return gradient - _total(gradient * z), 16 * len(z) * _EPS * reach * (norms + reach)
+    norms = kernels.xp.sqrt(kernels.xp.einsum("iim->im", gram))
+    reach = kernels.total(norms * z)
+    return gradient - kernels.total(gradient * z), 16 * len(z) * _EPS * reach * (norms + reach)
 
 
-def _newton_step(gram: FloatArray, slack: FloatArray, support: BoolArray) -> FloatArray:
+def _newton_step(gram: Any, slack: Any, support: Any, kernels: Kernels) -> Any:
     """Step to the minimiser over the affine hull of the support: zero off it, summing to zero."""
-    k, m = slack.shape
+    xp, k = kernels.xp, len(slack)
     # Pack the supports to the front, so that the cost follows their size, not k.
-    counts = np.cumsum(support, axis=0)
-    member, column = np.nonzero(support)
-    slot = counts[member, column] - 1
-    width = int(counts[-1].max())
-    index, batch = np.zeros((width, m), dtype=np.intp), np.arange(m)
-    index[slot, column] = member
+    index, counts, put_back = kernels.packed(support)
+    width, batch = len(index), kernels.arange(slack.shape[1])
     g = gram[index[:, None], index[None, :], batch]
     # Eliminate the constraint: a is the Gram matrix of the edges from the nearest member.
     a = g[1:, 1:] - g[1:, :1] - g[:1, 1:] + g[0, 0]
     b = slack[index[0], batch] - slack[index[1:], batch]
-    floor = 8 * k * _EPS * (np.einsum("iim->im", g)[1:] + g[0, 0])
-    unused = np.arange(1, width)[:, None] >= counts[-1]
+    floor = 8 * k * _EPS * (xp.einsum("iim->im", g)[1:] + g[0, 0])
+    unused = kernels.arange(width)[1:, None] >= counts
     a[unused[:, None] | unused] = 0.0
     b[unused], floor[unused] = 0.0, 1.0
     # Factorise as LDL^T with pivots raised to the level of rounding error. With a so enlarged
     # the step still descends, and along a near-dependence it is long enough to drop a member.
     for j in range(width - 1):
-        a[j, j] = np.maximum(a[j, j], floor[j])
+        a[j, j] = xp.maximum(a[j, j], floor[j])
         ratio = a[j + 1 :, j] / a[j, j]
         a[j + 1 :, j + 1 :] -= ratio[:, None] * a[j, None, j + 1 :]
         b[j + 1 :] -= ratio * b[j]
     for j in reversed(range(width - 1)):
-        b[j] = (b[j] - _total(a[j, j + 1 :] * b[j + 1 :])) / a[j, j]
-    step = np.zeros((k, m))
-    step[member, column] = np.concatenate([-_total(b)[None], b])[slot, column]
-    return step
+        b[j] = (b[j] - kernels.total(a[j, j + 1 :] * b[j + 1 :])) / a[j, j]
+    return put_back(xp.concatenate([-kernels.total(b)[None], b]))
 
 
-def _move(z: FloatArray, support: BoolArray, step: FloatArray) -> tuple[FloatArray, BoolArray]:
+def _move(z: Any, support: Any, step: Any, kernels: Kernels) -> tuple[Any, Any]:
     """Step as far as no weight turns negative; also say which rows took the whole step."""
+    xp = kernels.xp
     target = z + step
     blocking = support & (target <= 0)
     # A zero denominator is that of a neighbour which entered but is not to move: fraction zero.
-    fraction = np.where(blocking, z / np.maximum(z - target, _TINY), 1.0)
-    least = fraction.min(axis=0)
-    moved = np.where(blocking & (fraction <= least), 0.0, np.maximum(z + least * step, 0.0))
-    settled: BoolArray = np.logical_not(blocking.any(axis=0))
-    return np.where(settled, target, moved), settled
+    fraction = xp.where(blocking, z / kernels.at_least(z - target, _TINY), 1.0)
+    least = xp.amin(fraction, 0)
+    whole = ~blocking.any(0)
+    stays = kernels.at_least(z + least * step, 0.0)
+    moved = xp.where(blocking & (fraction <= least), 0.0, stays)
+    return xp.where(whole, target, moved), whole
 
 
 def _fallback(gram: FloatArray, z: FloatArray) -> FloatArray:

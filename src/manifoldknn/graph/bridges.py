@@ -11,14 +11,17 @@ joined the same way.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.base.threads import single_threaded_products
-from manifoldknn.graph.partsearch import PartSearch, pair_distances, search_of_parts
 from manifoldknn.graph.spanning import Edges, connected_parts, in_spanning_forest
+
+if TYPE_CHECKING:
+    from manifoldknn.graph.kernels import GraphKernels
+    from manifoldknn.graph.partsearch import PartSearch
 
 NEAREST_PARTS = 8
 STEPS = 6
@@ -26,7 +29,12 @@ MOST_PARTS = 3000  # beyond, parts are so small that one row stands for all of t
 
 
 def short_joining_edges(
-    X: Any, parts: NDArray[np.intp], *, metric: Any = "euclidean", n_jobs: int | None = None
+    X: Any,
+    parts: NDArray[np.intp],
+    *,
+    kernels: GraphKernels,
+    metric: Any = "euclidean",
+    n_jobs: int | None = None,
 ) -> Edges:
     """Return short edges that join the `parts` of X into one: ``low < high``, sorted, and lengths.
 
@@ -43,10 +51,10 @@ def short_joining_edges(
     # Products of one thread each are the same for any number of threads.
     with single_threaded_products():
         while parts.max() > 0:
-            search = search_of_parts(X, parts, metric=metric, n_jobs=n_jobs)
-            pairs = _pairs_of_rows(search)
+            search = kernels.part_search(X, parts, metric, n_jobs)
+            pairs = kernels.host(_pairs_of_rows(search))
             low, high = pairs.min(axis=1), pairs.max(axis=1)
-            length = pair_distances(X, low, high, metric=metric)
+            length = kernels.pair_distances(X, low, high, metric)
             n_parts = len(search.sizes)
             kept = tree_of_parts(parts[low], parts[high], length, n_parts)
             found.append(np.column_stack([low[kept], high[kept]]))
@@ -57,36 +65,36 @@ def short_joining_edges(
     return low[order], high[order], np.concatenate(lengths)[order]
 
 
-def _pairs_of_rows(search: PartSearch) -> NDArray[np.intp]:
+def _pairs_of_rows(search: PartSearch) -> Any:
     """Return a short edge from every part to each of its nearest parts."""
-    n_parts = len(search.sizes)
+    kernels, n_parts = search.kernels, len(search.sizes)
     near = search.nearest_parts(min(NEAREST_PARTS, n_parts - 1))
     if n_parts > MOST_PARTS:
-        stand_ins = search.stand_ins()
-        ends = np.column_stack([stand_ins[near], search.nearest_strangers()])
-        return np.column_stack([np.repeat(stand_ins, ends.shape[1]), ends.ravel()])
+        stand_ins, strangers = search.stand_ins(), search.nearest_strangers()
+        ends = kernels.xp.concatenate([stand_ins[near], strangers[:, None]], 1)
+        one = kernels.repeat(stand_ins, ends.shape[1])
+        return kernels.xp.stack([one, ends.reshape(-1)], 1)
     if near.shape[1] < n_parts - 1:
         # The middle of a long or hollow part says little about who is near it.
         theirs = search.parts[search.nearest_strangers()]
-        missing = ~(near == theirs[:, None]).any(axis=1)
+        missing = ~(near == theirs[:, None]).any(1)
         near[missing, -1] = theirs[missing]
-    return _back_and_forth(search, np.repeat(np.arange(n_parts), near.shape[1]), near.ravel())
+    one = kernels.repeat(kernels.arange(n_parts), near.shape[1])
+    return _back_and_forth(search, one, near.reshape(-1))
 
 
-def _back_and_forth(
-    search: PartSearch, one: NDArray[np.intp], other: NDArray[np.intp]
-) -> NDArray[np.intp]:
+def _back_and_forth(search: PartSearch, one: Any, other: Any) -> Any:
     """Return pairs of rows of two parts each, each row the nearest to the other of its part."""
     a = search.nearest_members(one, lambda q: search.centres(other[q]))
-    b = np.empty_like(a)
-    moving = np.arange(len(one))
+    b = search.kernels.xp.empty_like(a)
+    moving = search.kernels.arange(len(one))
     for _ in range(STEPS):
         before = a[moving]
         b[moving] = search.nearest_to_rows(other[moving], before)
         a[moving] = search.nearest_to_rows(one[moving], b[moving])
         # Who looks from the same row will be answered as before.
         moving = moving[a[moving] != before]
-    return np.column_stack([a, b])
+    return search.kernels.xp.stack([a, b], 1)
 
 
 def tree_of_parts(

@@ -23,10 +23,12 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from manifoldknn.base.csr import narrowest
 from manifoldknn.base.distances import distance_blocks
+from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.labels import encode_labels
 from manifoldknn.base.parameters import check_graph_parameters
 from manifoldknn.base.samples import check_spread
 from manifoldknn.graph.edges import CANDIDATES, pruned_edges, union_edges
+from manifoldknn.graph.kernels import GRAPH, GraphKernels
 from manifoldknn.graph.links import NO_LINKS, HandLinks, hand_links
 from manifoldknn.graph.spanning import Edges
 from manifoldknn.graph.tree import tree_edges
@@ -39,10 +41,8 @@ FARTHEST = -1e12
 SIGMA_NEIGHBOR = 7
 SIGMA_FACTOR = 0.75
 
-TreeEdges = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]  # low, high, level
 
-
-def automatic_sigma(neighbors: Neighbors) -> float:
+def automatic_sigma(neighbors: Neighbors, kernels: Kernels = NUMPY) -> float:
     """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), d_i,q the q-th neighbour's distance.
 
     Samples whose first seven neighbours are equally far (duplicates, grids) say nothing about scale
@@ -52,116 +52,39 @@ def automatic_sigma(neighbors: Neighbors) -> float:
     seventh = distances[:, min(SIGMA_NEIGHBOR, distances.shape[1]) - 1]
     first = distances[:, 0]
     spread = (seventh - first) * (seventh + first)  # a² - b² would cancel
-    typical = float(np.median(spread))
+    typical = kernels.median(spread)
     if not typical > 0:
         positive = spread[spread > 0]
-        positive = positive if positive.size else np.square(distances[distances > 0])
-        typical = float(np.median(positive)) if positive.size else 1.0
+        positive = positive if len(positive) else kernels.xp.square(distances[distances > 0])
+        typical = kernels.median(positive) if len(positive) else 1.0
     return SIGMA_FACTOR * float(np.sqrt(typical))
 
 
-def sparse_constrained_graph(
-    edges: Edges,
-    codes: NDArray[np.intp],
-    sigma: float,
-    *,
-    tree: TreeEdges,
-    theta: float,
-    links: HandLinks = NO_LINKS,
-) -> ConstrainedGraph:
-    """Apply Table 1 to selected pairs; must-links stay implicit.
-
-    The pairs `edges` carry the third rule, and `tree`, as returned by `tree_edges`, has strength
-    `theta`. Class numbers `codes` are -1 where unlabelled.
-    """
-    n = len(codes)
-    low, high, length = edges
-    constrained = (codes[low] >= 0) & (codes[high] >= 0)
-    if links:
-        constrained |= links.names(low, high)
-    low, high, length = low[~constrained], high[~constrained], length[~constrained]
-    log_weight = gaussian_log_weights(length, sigma)
-    key, tree_key = low * n + high, tree[0] * n + tree[1]
-    if len(key):
-        at = np.minimum(np.searchsorted(key, tree_key), len(key) - 1)
-        present = key[at] == tree_key
-        at = at[present]
-        log_weight[at] += log_strengthening(log_weight[at], tree[2][present], theta)
-    if links:  # weight 1, unless labels say so already
-        one, other = links.linked_beside(codes)
-        low, high = np.concatenate([low, one]), np.concatenate([high, other])
-        log_weight = np.concatenate([log_weight, np.zeros(len(one))])
-    narrow = narrowest(max(n, 2 * len(low)))
-    low, high = low.astype(narrow), high.astype(narrow)
-    matrix = sparse.csr_array(
-        (
-            np.concatenate([log_weight, log_weight]),
-            (np.concatenate([low, high]), np.concatenate([high, low])),
-        ),
-        shape=(n, n),
-    )
-    matrix.sort_indices()
-    return ConstrainedGraph(matrix, codes)
-
-
-def full_constrained_graph(
-    X: Any,
-    codes: NDArray[np.intp],
-    sigma: float,
-    *,
-    tree: TreeEdges,
-    theta: float,
-    metric: Any,
-    links: HandLinks = NO_LINKS,
-) -> ConstrainedGraph:
-    """Apply Table 1 to every pair, as the paper does: O(n²) memory.
-
-    The dense matrix holds all rules.
-    """
-    n = len(codes)
-    log_weights = np.empty((n, n))
-    for part, distances in distance_blocks(X, np.arange(n), metric=metric, resolution=sigma):
-        log_weights[part] = gaussian_log_weights(distances, sigma)
-    low, high, level = tree
-    strengthened = log_weights[low, high]
-    strengthened += log_strengthening(strengthened, level, theta)
-    log_weights[low, high] = strengthened
-    # Matrix products need not be symmetric to the last bit; the walk needs it.
-    upper = np.triu_indices(n, 1)
-    log_weights.T[upper] = log_weights[upper]
-    labeled = np.flatnonzero(codes >= 0)
-    same = codes[labeled][:, None] == codes[labeled][None, :]
-    log_weights[np.ix_(labeled, labeled)] = np.where(same, 0.0, -np.inf)
-    for (one, other), log_weight in ((links.must.T, 0.0), (links.cannot.T, -np.inf)):
-        log_weights[one, other] = log_weights[other, one] = log_weight
-    np.fill_diagonal(log_weights, -np.inf)
-    return ConstrainedGraph(log_weights, np.full(n, -1, dtype=np.intp))
-
-
-def gaussian_log_weights(distances: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+def gaussian_log_weights(distances: Any, sigma: float, kernels: Kernels = NUMPY) -> Any:
     """Return log exp(-d²/2σ²), not below -1e12: beyond a million σ all is equally far.
 
     Larger numbers would leave no digits for the differences that the walk is made of.
     """
     with np.errstate(over="ignore"):
-        return np.maximum(-0.5 * np.square(distances / sigma), FARTHEST)
+        return kernels.at_least(-0.5 * kernels.xp.square(distances / sigma), FARTHEST)
 
 
-def log_strengthening(
-    log_weight: NDArray[np.float64], level: NDArray[np.intp], theta: float
-) -> NDArray[np.float64]:
+def log_strengthening(log_weight: Any, level: Any, theta: float, kernels: Kernels = NUMPY) -> Any:
     """Return log(1 + θ^r) with θ = `theta`·min((1 - W)/W, 1)."""
     with np.errstate(over="ignore"):
-        bound = np.minimum(np.expm1(-log_weight), 1.0)
-    return np.log1p((theta * bound) ** level)
+        bound = kernels.xp.clip(kernels.xp.expm1(-log_weight), None, 1.0)
+    return kernels.xp.log1p((theta * bound) ** level)
 
 
 @dataclass(frozen=True)
 class GraphRecipe:
-    """Everything a constrained graph is made of, but for the labels; as in `constrained_graph`."""
+    """Everything a constrained graph is made of, but for the labels; as in `constrained_graph`.
+
+    Class numbers `codes` are -1 where unlabelled.
+    """
 
     X: Any  # looked at for graph="full" only
-    nearest: NDArray[Any]  # neighbours of every sample, for the strengthened trees
+    nearest: Any  # neighbours of every sample, for the strengthened trees
     edges: Edges  # what `selected_edges` returns
     sigma: float
     graph: str
@@ -192,19 +115,100 @@ class GraphRecipe:
         return replace(self, edges=(low[both], high[both], length[both]))
 
     def constrained(self, codes: NDArray[np.intp]) -> ConstrainedGraph:
-        """Apply Table 1 to class numbers, -1 where unlabelled."""
-        tree = self._tree(codes)
+        """Apply Table 1 to labels; must-links stay implicit unless every pair is written out."""
         if self.graph == "full":
-            return full_constrained_graph(
-                self.X, codes, self.sigma, tree=tree, theta=self.theta, metric=self.metric,
-                links=self.links,
-            )  # fmt: skip
-        return sparse_constrained_graph(
-            self.edges, codes, self.sigma, tree=tree, theta=self.theta, links=self.links
+            return ConstrainedGraph(self._all_pairs(codes), np.full(len(codes), -1, dtype=np.intp))
+        n = len(codes)
+        low, high, log_weight = self.weighted_edges(codes)
+        narrow = narrowest(max(n, 2 * len(low)))
+        low, high = low.astype(narrow), high.astype(narrow)
+        matrix = sparse.csr_array(
+            (
+                np.concatenate([log_weight, log_weight]),
+                (np.concatenate([low, high]), np.concatenate([high, low])),
+            ),
+            shape=(n, n),
         )
+        matrix.sort_indices()
+        return ConstrainedGraph(matrix, codes)
 
-    def _tree(self, codes: NDArray[np.intp]) -> TreeEdges:
-        return tree_edges(self.nearest, np.flatnonzero(codes >= 0), self.tree_depth)
+    def weighted_edges(
+        self, codes: NDArray[np.intp], kernels: Kernels = NUMPY
+    ) -> tuple[Any, Any, Any]:
+        """Return both ends and log weights of the edges that Table 1 leaves, without must-links.
+
+        Those of the third rule, sorted, with strengthened trees; then links by hand.
+        """
+        n, xp = len(codes), kernels.xp
+        labeled = kernels.array(codes >= 0)
+        low, high = kernels.long(self.edges[0]), kernels.long(self.edges[1])
+        free = ~(labeled[low] & labeled[high])
+        if self.links:
+            free &= ~self.links.names(low, high, kernels)
+        kept = kernels.places(free)
+        low, high = low[kept], high[kept]
+        log_weight = gaussian_log_weights(self.edges[2][kept], self.sigma, kernels)
+        if len(low):
+            one, other, level = self._tree(codes, kernels)
+            present, at = kernels.contains(low * n + high, one * n + other)
+            present = kernels.places(present)
+            at = at[present]
+            log_weight[at] += log_strengthening(log_weight[at], level[present], self.theta, kernels)
+        if self.links:  # weight 1, unless labels say so already
+            one, other = (kernels.array(end) for end in self.links.linked_beside(codes))
+            low, high = xp.concatenate([low, one]), xp.concatenate([high, other])
+            log_weight = xp.concatenate([log_weight, kernels.full(len(one), 0.0)])
+        return low, high, log_weight
+
+    def _tree(self, codes: NDArray[np.intp], kernels: Kernels = NUMPY) -> tuple[Any, Any, Any]:
+        roots = kernels.array(np.flatnonzero(codes >= 0))
+        return tree_edges(self.nearest, roots, self.tree_depth, kernels)
+
+    def _all_pairs(self, codes: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log weights of every pair by all rules, as the paper does: O(n²) memory."""
+        n = len(codes)
+        log_weights = np.empty((n, n))
+        for part, distances in distance_blocks(
+            self.X, np.arange(n), metric=self.metric, resolution=self.sigma
+        ):
+            log_weights[part] = gaussian_log_weights(distances, self.sigma)
+        low, high, level = self._tree(codes)
+        strengthened = log_weights[low, high]
+        strengthened += log_strengthening(strengthened, level, self.theta)
+        log_weights[low, high] = strengthened
+        # Matrix products need not be symmetric to the last bit; the walk needs it.
+        upper = np.triu_indices(n, 1)
+        log_weights.T[upper] = log_weights[upper]
+        labeled = np.flatnonzero(codes >= 0)
+        same = codes[labeled][:, None] == codes[labeled][None, :]
+        log_weights[np.ix_(labeled, labeled)] = np.where(same, 0.0, -np.inf)
+        for (one, other), log_weight in ((self.links.must.T, 0.0), (self.links.cannot.T, -np.inf)):
+            log_weights[one, other] = log_weights[other, one] = log_weight
+        np.fill_diagonal(log_weights, -np.inf)
+        return log_weights
+
+
+def graph_recipe(
+    X: Any,
+    neighbors: Neighbors,
+    *,
+    sigma: float | str,
+    graph: str,
+    graph_neighbors: int,
+    tree_depth: int,
+    theta: float,
+    metric: Any,
+    links: HandLinks = NO_LINKS,
+    edges: Edges | None = None,
+    n_jobs: int | None = None,
+    kernels: GraphKernels = GRAPH,
+) -> GraphRecipe:
+    """Return the recipe of samples and their neighbours; `edges` where they are known."""
+    width = automatic_sigma(neighbors, kernels) if sigma == "auto" else float(sigma)
+    pairs = {"graph": graph, "graph_neighbors": graph_neighbors, "metric": metric}
+    edges = edges or selected_edges(X, neighbors, n_jobs=n_jobs, kernels=kernels, **pairs)
+    nearest = neighbors.indices[:, :graph_neighbors]
+    return GraphRecipe(X, nearest, edges, width, graph, tree_depth, theta, metric, links)
 
 
 def selected_edges(
@@ -215,6 +219,7 @@ def selected_edges(
     graph_neighbors: int,
     metric: Any,
     n_jobs: int | None = None,
+    kernels: GraphKernels = GRAPH,
 ) -> Edges:
     """Return the pairs that carry the third rule, sorted, ``low < high``, and their lengths.
 
@@ -225,12 +230,12 @@ def selected_edges(
         nobody = np.empty(0, dtype=np.intp)
         return nobody, nobody, np.empty(0)
     if graph == "union":
-        return union_edges(
-            Neighbors(
-                neighbors.indices[:, :graph_neighbors], neighbors.distances[:, :graph_neighbors]
-            )
-        )
-    return pruned_edges(X, neighbors, graph_neighbors, metric=metric, n_jobs=n_jobs)
+        near, away = neighbors.indices, neighbors.distances
+        few = Neighbors(near[:, :graph_neighbors], away[:, :graph_neighbors])
+        return union_edges(few, kernels)
+    return pruned_edges(
+        X, neighbors, graph_neighbors, metric=metric, n_jobs=n_jobs, kernels=kernels
+    )
 
 
 def candidate_count(graph: str, graph_neighbors: int, n_samples: int) -> int:
@@ -301,16 +306,8 @@ def constrained_graph(
     index = open_index(X, neighbors, metric=metric, n_jobs=n_jobs, seed=0)
     found = index.among_samples(candidate_count(graph, graph_neighbors, n))
     check_enough(found, graph_neighbors)
-    pairs = {"graph": graph, "graph_neighbors": graph_neighbors, "metric": metric}
-    recipe = GraphRecipe(
-        X,
-        found.indices[:, :graph_neighbors],
-        selected_edges(X, found, n_jobs=n_jobs, **pairs),
-        automatic_sigma(found) if sigma == "auto" else float(sigma),
-        graph,
-        tree_depth,
-        theta,
-        metric,
-        links,
-    )
+    recipe = graph_recipe(
+        X, found, sigma=sigma, graph=graph, graph_neighbors=graph_neighbors, metric=metric,
+        tree_depth=tree_depth, theta=theta, links=links, n_jobs=n_jobs,
+    )  # fmt: skip
     return recipe.constrained(codes).to_matrix()

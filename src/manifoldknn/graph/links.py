@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.tensors import as_numpy
 
 __all__ = ["NO_LINKS", "HandLinks", "check_links", "hand_links", "row_pairs"]
@@ -30,14 +31,11 @@ class HandLinks:
     def __bool__(self) -> bool:
         return bool(len(self.must) or len(self.cannot))
 
-    def names(self, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.bool_]:
-        """Tell which pairs are among these, of either kind; ``low < high``."""
-        named = np.concatenate([self.must, self.cannot])
-        n = 1 + int(max(named.max(initial=0), high.max(initial=0)))
-        found: NDArray[np.bool_] = np.isin(
-            low.astype(np.int64) * n + high, named[:, 0].astype(np.int64) * n + named[:, 1]
-        )
-        return found
+    def names(self, low: Any, high: Any, kernels: Kernels = NUMPY) -> Any:
+        """Tell which pairs are among these, of either kind; ``low < high``, in 64 bits."""
+        named = np.concatenate([self.must, self.cannot]).astype(np.int64)
+        n = 1 + max(int(named.max(initial=0)), int(high.max()) if len(high) else 0)
+        return kernels.xp.isin(low * n + high, kernels.array(named[:, 0] * n + named[:, 1]))
 
     def without(self, rows: NDArray[np.intp]) -> HandLinks:
         """Return the links that touch none of some rows: who hides a label hides these too."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from manifoldknn.base.distances import EUCLIDEAN, euclidean_pairs, row_norms, values_per_row
+from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.threads import in_threads
 from manifoldknn.search.neighbors import ExactIndex
 
@@ -26,7 +27,7 @@ _BLOCK_VALUES = 1 << 22  # of rows that are copied at a time
 _TRIED_MEMBERS = 16  # of whom the middle one stands for its part
 _PAIRS = 8  # measured at a time: each with each, which wastes less than a call per pair
 
-Measure = Callable[[NDArray[np.intp]], NDArray[Any]]
+Measure = Callable[[Any], Any]  # distances, or what has their order, of rows by their numbers
 
 
 def search_of_parts(
@@ -46,26 +47,30 @@ class PartSearch(ABC):
     """
 
     def __init__(
-        self, X: Any, parts: NDArray[np.intp], *, metric: Any, n_jobs: int | None = None
+        self,
+        X: Any,
+        parts: NDArray[np.intp],
+        *,
+        metric: Any,
+        n_jobs: int | None = None,
+        kernels: Kernels = NUMPY,
     ) -> None:
-        self.X, self.metric = X, metric
+        self.X, self.metric, self.kernels = X, metric, kernels
         # A function of the user's need not bear several threads, nor would it gain by them.
         self._n_jobs = 1 if callable(metric) else n_jobs
-        self.parts, self._order = parts, np.argsort(parts, kind="stable")
+        self.parts = kernels.array(parts)
+        self._order = kernels.order(self.parts)
         self.sizes = np.bincount(parts)
-        self._starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes)]).tolist()
         # Enough rows for quick products, few enough for bounded memory in many columns.
         width = values_per_row(X)
         self._step = max(1, int(min(_BLOCK_ROWS, _BLOCK_VALUES / max(1.0, width))))
 
-    def members(self, part: int) -> NDArray[np.intp]:
+    def members(self, part: int) -> Any:
         """Return the samples of a part, in order."""
-        members: NDArray[np.intp] = self._order[self._starts[part] : self._starts[part + 1]]
-        return members
+        return self._order[self._starts[part] : self._starts[part + 1]]
 
-    def nearest_members(
-        self, asked: NDArray[np.intp], points: Callable[[NDArray[np.intp]], Any]
-    ) -> NDArray[np.intp]:
+    def nearest_members(self, asked: Any, points: Callable[[Any], Any]) -> Any:
         """Return the member of a part nearest to a point, for many points.
 
         `asked` are the parts that the points look into, and ``points(some)`` returns some of the
@@ -73,82 +78,86 @@ class PartSearch(ABC):
         for rounding. Cost O(m·d) for each point that looks into a part of m members; memory
         O(block).
         """
-        answer = np.empty(len(asked), dtype=np.intp)
-        by_part = np.argsort(asked, kind="stable")
-        starts = np.flatnonzero(np.diff(asked[by_part], prepend=-1))
-        for start, end in zip(starts, np.append(starts[1:], len(asked))):
-            part = int(asked[by_part[start]])
+        answer = self.kernels.xp.empty_like(asked)
+        by_part = self.kernels.order(asked)
+        part_of = self.kernels.host(asked[by_part])
+        starts = np.flatnonzero(np.diff(part_of, prepend=-1)).tolist()
+        for start, end in zip(starts, [*starts[1:], len(asked)]):
+            part = int(part_of[start])
             for at in range(start, end, self._step):
                 some = by_part[at : min(at + self._step, end)]
                 measure = self._distances_of(points(some), part)
                 answer[some] = self._least(measure, self.members(part), len(some))
         return answer
 
-    def nearest_to_rows(
-        self, asked: NDArray[np.intp], samples: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
+    def nearest_to_rows(self, asked: Any, samples: Any) -> Any:
         """Return the member of a part nearest to a sample, for many samples."""
         return self.nearest_members(asked, lambda some: self.rows(samples[some]))
 
-    def nearest_strangers(self) -> NDArray[np.intp]:
+    def nearest_strangers(self) -> Any:
         """Return for every part the sample of any other that is nearest to its centre.
 
         Cost O(n·d) for each part; memory O(block).
         """
-        n_parts = len(self.sizes)
-        answer = np.empty(n_parts, dtype=np.intp)
-        for at in range(0, n_parts, self._step):
-            some = np.arange(at, min(at + self._step, n_parts))
+        everyone = self.kernels.arange(len(self.sizes))
+        answer = self.kernels.xp.empty_like(everyone)
+        for at in range(0, len(self.sizes), self._step):
+            some = everyone[at : at + self._step]
             measure = self._distances_of(self.centres(some))
-            of_strangers = partial(self._without_relatives, measure, at, at + len(some))
-            answer[some] = self._least(of_strangers, self._order, len(some))
+            answer[some] = self._least(measure, self._order, len(some), relatives=at)
         return answer
-
-    def _without_relatives(
-        self, measure: Measure, first: int, end: int, rows: NDArray[np.intp]
-    ) -> NDArray[Any]:
-        """Return the distances of rows from some parts, infinite inside a part."""
-        away = measure(rows)
-        part = self.parts[rows]
-        place = np.flatnonzero((part >= first) & (part < end))
-        away[part[place] - first, place] = np.inf
-        return away
 
     def _least(
-        self, measure: Measure, samples: NDArray[np.intp], n_points: int
-    ) -> NDArray[np.intp]:
-        """Return the nearest of some samples to each point, block after block."""
+        self, measure: Measure, samples: Any, n_points: int, *, relatives: int | None = None
+    ) -> Any:
+        """Return the nearest of some samples to each point, block after block.
 
-        def nearest(rows: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        Points that stand for parts, the first of which is `relatives`, do not see their members;
+        `samples` are then all of them, in the order of parts.
+        """
+        step, points = self._rows_at_once(n_points), self.kernels.arange(n_points)
+
+        def nearest(at: int) -> tuple[Any, Any]:
+            rows = samples[at : at + step]
             away = measure(rows)
-            place = away.argmin(axis=1)
-            return away[np.arange(n_points), place], rows[place]
+            if relatives is not None:
+                first = min(max(self._starts[relatives] - at, 0), len(rows))
+                end = min(max(self._starts[relatives + n_points] - at, 0), len(rows))
+                here = self.kernels.arange(end)[first:]
+                away[self.parts[rows[first:end]] - relatives, here] = np.inf
+            place = away.argmin(1)
+            return away[points, place], rows[place]
 
-        blocks = [samples[at : at + self._step] for at in range(0, len(samples), self._step)]
-        least, answer = np.full(n_points, np.inf), np.full(n_points, samples[0])
-        for away, found in in_threads(nearest, blocks, self._n_jobs):
+        least, answer = self.kernels.full(n_points, np.inf), samples[points * 0]
+        for away, found in in_threads(nearest, range(0, len(samples), step), self._n_jobs):
             better = away < least
-            least[better], answer[better] = away[better], found[better]
+            least = self.kernels.xp.where(better, away, least)
+            answer = self.kernels.xp.where(better, found, answer)
         return answer
+
+    def _rows_at_once(self, n_points: int) -> int:
+        """Return how many rows are compared with so many points at a time."""
+        del n_points
+        return self._step
 
     @abstractmethod
     def _distances_of(self, points: Any, part: int | None = None) -> Measure:
         """Return what measures points and rows of a part, or any: in the order of distances."""
 
     @abstractmethod
-    def rows(self, chosen: NDArray[np.intp]) -> Any:
+    def rows(self, chosen: Any) -> Any:
         """Return some samples as points."""
 
     @abstractmethod
-    def centres(self, chosen: NDArray[np.intp]) -> Any:
+    def centres(self, chosen: Any) -> Any:
         """Return the centres of some parts as points."""
 
     @abstractmethod
-    def stand_ins(self) -> NDArray[np.intp]:
+    def stand_ins(self) -> Any:
         """Return one sample of every part, from its middle."""
 
     @abstractmethod
-    def nearest_parts(self, count: int) -> NDArray[np.intp]:
+    def nearest_parts(self, count: int) -> Any:
         """Return the parts with the nearest centres, one row of numbers per part."""
 
 

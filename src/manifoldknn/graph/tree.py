@@ -8,15 +8,16 @@ so what counts of an edge is the smallest r at which any tree contains it.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
+
+from manifoldknn.base.kernels import NUMPY, Kernels
 
 _PAIRS_PER_BATCH = 4_000_000
 
 
 def tree_edges(
-    neighbors: NDArray[np.intp], roots: NDArray[np.intp], depth: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    neighbors: Any, roots: Any, depth: int, kernels: Kernels = NUMPY
+) -> tuple[Any, Any, Any]:
     """Return the parent-child edges of all trees with their smallest level.
 
     `neighbors` are the nearest of every sample, without the sample itself. Edges have no direction,
@@ -35,63 +36,43 @@ def tree_edges(
     [(0, 1, 1), (1, 2, 2)]
     """
     n, k = neighbors.shape
-    keys: list[NDArray[np.intp]] = [np.empty(0, dtype=np.intp)]
-    levels: list[NDArray[np.intp]] = [np.empty(0, dtype=np.intp)]
-    is_root = np.zeros(n, dtype=bool)
-    is_root[roots] = True
+    keys, levels = [kernels.arange(0)], [kernels.arange(0)]
+    is_root = kernels.mask(roots, n)
     batch = max(1, _PAIRS_PER_BATCH // max(1, min(k**depth, n * k)))
     for start in range(0, len(roots) if depth else 0, batch):
-        for r, key in _levels(neighbors, roots[start : start + batch], depth, is_root):
-            keys.append(key)
-            levels.append(np.full(len(key), r, dtype=np.intp))
-    key, level = np.concatenate(keys), np.concatenate(levels)
-    order = np.lexsort((level, key))
+        found = _levels(neighbors, roots[start : start + batch], depth, is_root, kernels)
+        keys.extend(found)
+        levels.extend(kernels.xp.full_like(key, r) for r, key in enumerate(found, 1))
+    key, level = kernels.xp.concatenate(keys), kernels.xp.concatenate(levels)
+    order = kernels.order(level, key)
     key, level = key[order], level[order]
-    first = np.ones(len(key), dtype=bool)
-    first[1:] = key[1:] != key[:-1]
+    first = kernels.places(kernels.is_first(key))
     key = key[first]
     return key // n, key % n, level[first]
 
 
-def _levels(
-    neighbors: NDArray[np.intp], roots: NDArray[np.intp], depth: int, is_root: NDArray[np.bool_]
-) -> list[tuple[int, NDArray[np.intp]]]:
+def _levels(neighbors: Any, roots: Any, depth: int, is_root: Any, kernels: Kernels) -> list[Any]:
     """Edge keys ``low * n + high`` of each level, for one batch of roots."""
+    xp = kernels.xp
     n, k = neighbors.shape
-    tree = np.arange(len(roots), dtype=np.intp)  # which tree each frontier node belongs to
-    node = roots.astype(np.intp)
+    tree = kernels.arange(len(roots))  # which tree each frontier node belongs to
+    node = kernels.long(roots)
     standing = tree * n + node  # sorted (tree, node) pairs of all earlier levels
     found = []
     for r in range(1, depth + 1):
         if r == depth and r > 1:
             # Edges below another root are in that root's own tree, and nearer to its root.
-            inner = ~is_root[node]
+            inner = kernels.places(~is_root[node])
             tree, node = tree[inner], node[inner]
-        child = neighbors[node].ravel()
-        parent = np.repeat(node, k)
-        pair = np.repeat(tree, k) * n + child
-        new = ~_contains(standing, pair)
+        child = kernels.long(neighbors[node].reshape(-1))
+        parent = kernels.repeat(node, k)
+        pair = kernels.repeat(tree, k) * n + child
+        new = kernels.places(~kernels.contains(standing, pair)[0])
         child, parent, pair = child[new], parent[new], pair[new]
-        key = np.minimum(parent, child) * n + np.maximum(parent, child)
-        found.append((r, _distinct(key)))
+        found.append(kernels.distinct(xp.minimum(parent, child) * n + xp.maximum(parent, child)))
         if r == depth:
             break
-        level = _distinct(pair)
-        standing = np.sort(np.concatenate([standing, level]))
+        level = kernels.distinct(pair)
+        standing = kernels.distinct(xp.concatenate([standing, level]))
         tree, node = level // n, level % n
-    return found
-
-
-def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the distinct numbers, sorted; much quicker than np.unique on integers."""
-    numbers = np.sort(numbers)
-    first = np.ones(len(numbers), dtype=bool)
-    first[1:] = numbers[1:] != numbers[:-1]
-    return numbers[first]
-
-
-def _contains(ordered: NDArray[np.intp], numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Tell which numbers stand in an ordered array."""
-    at = np.minimum(np.searchsorted(ordered, numbers), len(ordered) - 1)
-    found: NDArray[np.bool_] = ordered[at] == numbers
     return found

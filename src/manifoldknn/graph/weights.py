@@ -11,6 +11,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.special import logsumexp
 
+from manifoldknn.base.kernels import NUMPY, Kernels
+
 _ROWS_AT_ONCE = 128  # of a dense graph
 
 
@@ -39,20 +41,15 @@ class ConstrainedGraph:
 
     def must_links_per_row(self) -> NDArray[np.intp]:
         """Return the number of implicit must-link edges at each node."""
-        linked = self.must_link >= 0
-        sizes = np.bincount(self.must_link[linked], minlength=1)
-        counts = np.zeros(self.n_samples, dtype=np.intp)
-        counts[linked] = sizes[self.must_link[linked]] - 1
-        return counts
+        return must_link_counts(self.must_link)
 
     def log_degrees(self) -> NDArray[np.float64]:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
-        if not self.is_sparse:
-            degrees = dense_row_logsumexp(self.log_weights)
-        else:
-            degrees = row_logsumexp(self.log_weights)
-            with np.errstate(divide="ignore"):
-                degrees = np.logaddexp(degrees, np.log(self.must_links_per_row()))
+        if self.is_sparse:
+            matrix = self.log_weights
+            found: NDArray[np.float64] = log_degrees(matrix.indptr, matrix.data, self.must_link)
+            return found
+        degrees = dense_row_logsumexp(self.log_weights)
         return np.where(np.isneginf(degrees), 0.0, degrees)
 
     def reached(self, labeled: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -92,15 +89,33 @@ def dense_row_logsumexp(
 
 def row_logsumexp(log_matrix: Any) -> NDArray[np.float64]:
     """Return log Σ_j exp(m_ij) over the stored entries of a CSR matrix, -inf for empty rows."""
-    counts = np.diff(log_matrix.indptr)
-    out = np.full(len(counts), -np.inf)
-    filled = counts > 0
-    if not filled.any():
-        return out
-    starts = log_matrix.indptr[:-1][filled]
-    largest = np.maximum.reduceat(log_matrix.data, starts)
-    finite = np.where(np.isneginf(largest), 0.0, largest)
-    shifted = np.exp(log_matrix.data - np.repeat(finite, counts[filled]))
-    with np.errstate(divide="ignore"):
-        out[filled] = finite + np.log(np.add.reduceat(shifted, starts))
+    found: NDArray[np.float64] = row_log_sums(log_matrix.indptr, log_matrix.data)
+    return found
+
+
+def row_log_sums(offsets: Any, logs: Any, kernels: Kernels = NUMPY) -> Any:
+    """Return log Σ exp over the entries of every row, which start at `offsets`; -inf if none."""
+    out = kernels.full(len(offsets) - 1, -np.inf)
+    filled = kernels.places(kernels.xp.diff(offsets) > 0)
+    if len(filled):
+        starts = kernels.xp.concatenate([offsets[filled], offsets[-1:]])
+        out[filled] = kernels.runs(starts).log_sum(logs)
     return out
+
+
+def must_link_counts(must_link: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return how many others have the number of each node, 0 for a number of -1."""
+    linked = must_link >= 0
+    sizes = np.bincount(must_link[linked], minlength=1)
+    return np.where(linked, sizes[must_link] - 1, 0)
+
+
+def log_degrees(
+    offsets: Any, logs: Any, must_link: NDArray[np.intp], kernels: Kernels = NUMPY
+) -> Any:
+    """Return log Σ_j W_ij of a sparse graph, whose rows start at `offsets`; 0 without edges."""
+    degrees, counts = row_log_sums(offsets, logs, kernels), must_link_counts(must_link)
+    linked = np.flatnonzero(counts)
+    at, links = kernels.array(linked), kernels.array(np.log(counts[linked]))
+    degrees[at] = kernels.xp.logaddexp(degrees[at], links)
+    return kernels.xp.where(kernels.xp.isneginf(degrees), 0.0, degrees)

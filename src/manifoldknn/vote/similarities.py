@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.threads import in_threads
 
 _CHUNK_BYTES = 1 << 24  # of the largest array alive while some rows are worked on
@@ -97,11 +98,19 @@ def _combine(
 ) -> None:
     """Combine some rows, all at once, into the arrays of `out`."""
     with np.errstate(divide="ignore"):
-        # Neighbours may differ by hundreds of orders of magnitude: the largest sets the scale.
-        scales = np.log(z) + known.log_scale[indices]
-        terms = known.logs[indices] + scales[:, :, None]
-        top = terms.max(axis=1)
-        terms -= np.where(np.isneginf(top), 0.0, top)[:, None, :]
-        sums = np.exp(terms, out=terms).sum(axis=1)
-        found = Similarities.from_logarithms(np.log(sums) + top)
+        logs = combined_logarithms(z, indices, known.logs, known.log_scale)
+        found = Similarities.from_logarithms(logs)
     out.logs[:], out.log_scale[:] = found.logs, found.log_scale
+
+
+def combined_logarithms(
+    z: Any, indices: Any, logs: Any, log_scale: Any, kernels: Kernels = NUMPY
+) -> Any:
+    """Return log Σ z_i w(x_i,·) for logarithms that lack their scale, some rows at once."""
+    xp = kernels.xp
+    # Neighbours may differ by hundreds of orders of magnitude: the largest sets the scale.
+    scales = xp.log(z) + log_scale[indices]
+    terms = logs[indices] + scales[:, :, None]
+    top = xp.amax(terms, 1)
+    terms -= xp.where(xp.isneginf(top), 0.0, top)[:, None, :]
+    return xp.log(xp.exp(terms, out=terms).sum(1)) + top

@@ -16,7 +16,8 @@ from strategies import problems
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from manifoldknn.device.graph import constrained as graph_module  # noqa: E402
-from manifoldknn.device.graph.constrained import torch_graph, torch_sigma  # noqa: E402
+from manifoldknn.device.graph.constrained import torch_graph  # noqa: E402
+from manifoldknn.device.kernels import TorchKernels  # noqa: E402
 
 SETTINGS = {"tree_depth": 2, "theta": 0.1, "metric": "euclidean"}
 
@@ -83,8 +84,9 @@ def test_the_same_graph_as_on_the_cpu(problem, graph, k, sigma, depth, theta, da
 
 
 def check_same_recipe(ours, theirs):
+    ours = ours.to_numpy(theirs.X, theirs.nearest)
     assert ours.sigma == theirs.sigma
-    for mine, expected in zip(ours.edges_to_numpy(), theirs.edges):
+    for mine, expected in zip(ours.edges, theirs.edges):
         assert mine.dtype == expected.dtype
         assert mine.tolist() == expected.tolist()
 
@@ -141,7 +143,8 @@ def test_sigma_in_every_case(n, kind):
     elif kind != "spread":
         distances[:] = 0.25 if kind == "flat" else 0.0
     expected = automatic_sigma(Neighbors(np.zeros((n, 8), dtype=int), distances))
-    assert torch_sigma(torch.as_tensor(distances)) == expected
+    there = Neighbors(None, torch.as_tensor(distances))
+    assert automatic_sigma(there, TorchKernels(torch.device("cpu"))) == expected
 
 
 def test_running_out_of_memory_builds_it_on_the_cpu(monkeypatch):
@@ -149,15 +152,15 @@ def test_running_out_of_memory_builds_it_on_the_cpu(monkeypatch):
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = np.full(30, -1)
     y[:4] = [0, 0, 1, 1]
-    select, where = graph_module.pruned_pairs, []
+    select, where = graph_module.graph_recipe, []
 
-    def small(indices, *others, **options):
-        where.append(indices.device.type)
+    def small(X, *others, **options):
+        where.append(X.device.type)
         if len(where) == 1:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return select(indices, *others, **options)
+        return select(X, *others, **options)
 
-    monkeypatch.setattr(graph_module, "pruned_pairs", small)
+    monkeypatch.setattr(graph_module, "graph_recipe", small)
     monkeypatch.setattr(graph_module, "doubles", lambda _: torch.device("meta"))
     ours, theirs = both_graphs(X, y, "pruned", 5, 0.6, **SETTINGS)
     assert where == ["meta", "cpu"]
@@ -169,7 +172,7 @@ def test_other_errors_are_not_taken_for_it(monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("illegal memory access")
 
-    monkeypatch.setattr(graph_module, "pruned_pairs", broken)
+    monkeypatch.setattr(graph_module, "graph_recipe", broken)
     with pytest.raises(RuntimeError, match="illegal"):
         both_graphs(np.eye(4), np.array([0, 1, -1, -1]), "pruned", 2, 1.0, **SETTINGS)
 

@@ -8,16 +8,18 @@ from manifoldknn.search.neighbors import ExactIndex, Neighbors
 from strategies import problems
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.device.graph import edges  # noqa: E402
+from manifoldknn.device.graph import kernels  # noqa: E402
+from manifoldknn.device.graph.kernels import TorchGraphKernels  # noqa: E402
+
+HERE = TorchGraphKernels(torch.device("cpu"))
 
 
-def as_tuples(pairs):
-    low, high = pairs.low.tolist(), pairs.high.tolist()
-    return list(zip(low, high, pairs.length.double().tolist()))
+def as_tuples(edges):
+    return list(zip(*(part.tolist() for part in edges)))
 
 
 def tensors(neighbors):
-    return torch.as_tensor(neighbors.indices), torch.as_tensor(neighbors.distances)
+    return Neighbors(torch.as_tensor(neighbors.indices), torch.as_tensor(neighbors.distances))
 
 
 @settings(max_examples=80, deadline=None)
@@ -35,16 +37,16 @@ def test_the_same_edges_as_on_the_cpu(problem, k, candidates, single, compared):
     found = ExactIndex(X).among_samples(min(max(candidates, k), len(X) - 1))
     if single:  # lengths in single precision, in which more are equal
         found = Neighbors(found.indices, found.distances.astype(np.float32).astype(np.float64))
-    indices, distances = tensors(found)
-    distances = distances.float() if single else distances
-    usual, edges._COMPARED = edges._COMPARED, compared
+    there = tensors(found)
+    if single:
+        there = Neighbors(there.indices.int(), there.distances.float())
+    usual, kernels._COMPARED = kernels._COMPARED, compared
     try:
-        pruned = edges.pruned_pairs(
-            indices.int(), distances, k, X=torch.as_tensor(X), metric="euclidean"
-        )
-        union = edges.union_pairs(indices[:, :k], distances[:, :k])
+        pruned = pruned_edges(torch.as_tensor(X), there, k, metric="euclidean", kernels=HERE)
+        few = Neighbors(there.indices[:, :k], there.distances[:, :k])
+        union = union_edges(few, HERE)
     finally:
-        edges._COMPARED = usual
+        kernels._COMPARED = usual
     assert as_tuples(pruned) == list(zip(*pruned_edges(X, found, k, metric="euclidean")))
     few = Neighbors(found.indices[:, :k], found.distances[:, :k])
     assert as_tuples(union) == list(zip(*union_edges(few)))
@@ -60,5 +62,5 @@ def test_lists_that_are_not_exact():
         np.take_along_axis(exact.indices, lost, axis=1),
         np.take_along_axis(exact.distances, lost, axis=1),
     )
-    pairs = edges.pruned_pairs(*tensors(found), 5, X=torch.as_tensor(X), metric="euclidean")
-    assert as_tuples(pairs) == list(zip(*pruned_edges(X, found, 5, metric="euclidean")))
+    ours = pruned_edges(torch.as_tensor(X), tensors(found), 5, metric="euclidean", kernels=HERE)
+    assert as_tuples(ours) == list(zip(*pruned_edges(X, found, 5, metric="euclidean")))

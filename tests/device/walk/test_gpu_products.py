@@ -7,7 +7,6 @@ from scipy import sparse
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from manifoldknn.device.walk.products import SparseProduct, WalkOperator  # noqa: E402
 
-
 CUDA = pytest.param(
     "cuda",
     marks=[

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from manifoldknn.base.tensors import is_out_of_memory, is_tensor, moved, release, tile_rows, to_host
 from manifoldknn.device.extend.simplex import torch_simplex_weights
+from manifoldknn.device.kernels import TorchKernels
 from manifoldknn.device.rows import DeviceRows
 from manifoldknn.device.samples import check_finite, check_size
 from manifoldknn.device.search.index import TorchIndex
-from manifoldknn.vote.similarities import Similarities
+from manifoldknn.vote.similarities import Similarities, combined_logarithms
 
 _CHUNK_BYTES = 1 << 35
 _MOST_ROWS = 1 << 17
@@ -34,19 +36,12 @@ class KnownSimilarities:
         )
 
     def combined(self, z: Any, near: Any) -> tuple[Any, Any]:
-        """Return log Σ z_i w(x_i,·), as `manifoldknn.vote.similarities.combined` does.
+        """Return log Σ z_i w(x_i,·) for convex weights z of the samples `near`.
 
-        Each row less its largest, and where no neighbour that counts was reached; z are convex
-        weights of the samples `near`.
+        Each row less its largest, and where no neighbour that counts was reached.
         """
-        import torch
-
-        # Neighbours may differ by hundreds of orders of magnitude: the largest sets the scale.
-        scales = torch.log(z) + self._log_scale[near]
-        terms = self._logs[near] + scales[:, :, None]
-        top = terms.amax(1)
-        terms -= torch.where(torch.isneginf(top), 0.0, top)[:, None, :]
-        logs = terms.exp_().sum(1).log_() + top
+        kernels = TorchKernels(z.device)
+        logs = combined_logarithms(z, near, self._logs, self._log_scale, kernels)
         largest = logs.amax(1, keepdim=True)
         unreached = torch.isneginf(largest)
         return (logs - torch.where(unreached, 0.0, largest)).to(self._logs.dtype), unreached[:, 0]

@@ -1,7 +1,6 @@
-"""Neighbours and labels make the constrained graph (Table 1 of the paper), on the device.
+"""The constrained graph on a device, made by `manifoldknn.graph.constrained`.
 
-The graph of `manifoldknn.graph.constrained`, pair for pair: the third rule as a sparse matrix of
-logarithms in double precision, must-links as class numbers.
+The third rule is a sparse matrix of logarithms in double precision, must-links are class numbers.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from scipy import sparse
 
 from manifoldknn.base.csr import narrowest
 from manifoldknn.base.tensors import doubles, is_out_of_memory, release
-from manifoldknn.device.graph.edges import Pairs, pruned_pairs, union_pairs
-from manifoldknn.device.graph.tree import tree_pairs
-from manifoldknn.device.segments import Runs
+from manifoldknn.device.graph.kernels import TorchGraphKernels
+from manifoldknn.device.kernels import TorchKernels
 from manifoldknn.device.transfer import to_numpy
-from manifoldknn.graph.constrained import FARTHEST, SIGMA_FACTOR, SIGMA_NEIGHBOR
-from manifoldknn.graph.links import NO_LINKS, HandLinks
-from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph import weights
+from manifoldknn.graph.constrained import GraphRecipe, graph_recipe
 from manifoldknn.graph.weights import ConstrainedGraph
+from manifoldknn.search.neighbors import Neighbors
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +49,10 @@ class TorchGraph:
 
     def log_degrees(self) -> torch.Tensor:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
-        degrees = row_log_sums(self.offsets, self.log_weights)
-        linked = np.flatnonzero(self.must_link >= 0)
-        counts = np.bincount(self.must_link[linked], minlength=1)[self.must_link[linked]] - 1
-        linked, counts = linked[counts > 0], counts[counts > 0]
-        at = torch.as_tensor(linked, device=self.device)
-        links = torch.log(torch.as_tensor(counts, dtype=torch.float64, device=self.device))
-        degrees[at] = torch.logaddexp(degrees[at], links)
-        return torch.where(torch.isneginf(degrees), 0.0, degrees)
+        found: torch.Tensor = weights.log_degrees(
+            self.offsets, self.log_weights, self.must_link, TorchKernels(self.device)
+        )
+        return found
 
     def to_numpy(self) -> ConstrainedGraph:
         """Return the graph of the CPU."""
@@ -72,23 +66,26 @@ class TorchGraph:
 
 @dataclass(frozen=True)
 class TorchRecipe:
-    """Everything a constrained graph is made of, but for the labels, on a device."""
+    """A recipe of tensors on a device, without X; numbers of rows are in 32 bits."""
 
-    near: torch.Tensor  # int32, (n_samples, graph_neighbors), for the strengthened trees
-    pairs: Pairs  # that carry the third rule
-    sigma: float
-    tree_depth: int
-    theta: float
-    links: HandLinks
+    recipe: GraphRecipe
+
+    @property
+    def near(self) -> torch.Tensor:
+        """Neighbours of every sample, for the strengthened trees."""
+        near: torch.Tensor = self.recipe.nearest
+        return near
 
     def to(self, device: torch.device) -> TorchRecipe:
         """Return the same on another device."""
-        return replace(self, near=self.near.to(device), pairs=self.pairs.to(device))
+        edges: Any = tuple(part.to(device) for part in self.recipe.edges)
+        return TorchRecipe(replace(self.recipe, nearest=self.near.to(device), edges=edges))
 
-    def edges_to_numpy(self) -> Edges:
-        """Return what `selected_edges` returns."""
-        low, high = (to_numpy(end.long()) for end in (self.pairs.low, self.pairs.high))
-        return low, high, to_numpy(self.pairs.length.double())
+    def to_numpy(self, X: Any, nearest: Any) -> GraphRecipe:
+        """Return the recipe of the CPU, which has samples and their neighbours already."""
+        low, high, length = self.recipe.edges
+        edges = to_numpy(low.long()), to_numpy(high.long()), to_numpy(length)
+        return replace(self.recipe, X=X, nearest=nearest, edges=edges)
 
     def constrained(
         self,
@@ -102,32 +99,11 @@ class TorchRecipe:
         between them; `n_classes` is added to class numbers from one to the next. Links by hand that
         touch `hidden` rows, an array for every graph, are left out.
         """
-        n = len(codes[0])
-        low, high, length = self.pairs.low.long(), self.pairs.high.long(), self.pairs.length
-        gaussian = (-0.5 * (length.double() / self.sigma).square()).clamp_(min=FARTHEST)
-        key = low * n + high
-        found = []
+        n, kernels, found = len(codes[0]), TorchKernels(self.near.device), []
         for number, some in enumerate(codes):
-            links = self.links if hidden is None else self.links.without(hidden[number])
-            named = np.concatenate([links.must, links.cannot])
-            names = torch.as_tensor(named[:, 0] * n + named[:, 1], device=key.device)
-            by_hand = torch.isin(key, names)
-            labeled = torch.as_tensor(some >= 0, device=key.device)
-            log_weight = gaussian.clone()
-            if len(key):
-                roots = torch.nonzero(labeled).squeeze(1)
-                tree, level = tree_pairs(self.near, roots, self.tree_depth)
-                at = torch.searchsorted(key, tree).clamp_(max=len(key) - 1)
-                present = key[at] == tree
-                at, level = at[present], level[present]
-                bound = torch.expm1(-log_weight[at]).clamp_(max=1.0)
-                log_weight[at] += torch.log1p((self.theta * bound) ** level)
-            free = torch.nonzero(~(by_hand | (labeled[low] & labeled[high]))).squeeze(1)
-            found.append((low[free] + number * n, high[free] + number * n, log_weight[free]))
-            # Weight 1, unless labels say so already.
-            ends = (torch.as_tensor(e, device=key.device) for e in links.linked_beside(some))
-            one, other = (end + number * n for end in ends)
-            found.append((one, other, gaussian.new_zeros(len(one))))
+            recipe = self.recipe if hidden is None else self.recipe.without_links_of(hidden[number])
+            one, other, log_weight = recipe.weighted_edges(some, kernels)
+            found.append((one + number * n, other + number * n, log_weight))
         one, other, log_weight = (torch.cat(parts) for parts in zip(*found))
         every = [np.where(c >= 0, c + i * n_classes, -1) for i, c in enumerate(codes)]
         matrix = _both_ways(one, other, log_weight, n * len(codes))
@@ -141,19 +117,14 @@ def torch_graph(
     *,
     X: torch.Tensor,
     graph: str,
-    graph_neighbors: int,
-    sigma: float | str,
-    tree_depth: int,
-    theta: float,
-    metric: Any,
-    links: HandLinks = NO_LINKS,
+    **settings: Any,
 ) -> tuple[TorchRecipe, TorchGraph]:
     """Build the constrained graph from neighbours that were found before, nearest first.
 
-    At least ``candidate_count(...)`` of every sample; X is looked at only where separate parts have
-    to be joined. Both results are on the device of the neighbours, or on the CPU if that has no
-    double precision. About 60 bytes per candidate neighbour while edges are chosen, 50 per edge
-    after: where the device has no such room, the same steps run on the CPU.
+    Settings are those of `graph_recipe`. X is looked at only where separate parts have to be
+    joined. Both results are on the device of the neighbours, or on the CPU if that has no double
+    precision. About 60 bytes per candidate neighbour while edges are chosen, 50 per edge after:
+    where the device has no such room, the same steps run on the CPU.
     """
     if graph == "full":
         raise ValueError(
@@ -163,14 +134,12 @@ def torch_graph(
     place = doubles(indices.device)
 
     def built(where: torch.device) -> tuple[TorchRecipe, TorchGraph]:
-        near, away = indices.to(where), distances.to(where)
-        width = float(sigma) if sigma != "auto" else torch_sigma(away)
-        nearest = near[:, :graph_neighbors].to(torch.int32).contiguous()
-        if graph == "union":
-            pairs = union_pairs(nearest, away[:, :graph_neighbors])
-        else:
-            pairs = pruned_pairs(near, away, graph_neighbors, X=X.to(where), metric=metric)
-        recipe = TorchRecipe(nearest, pairs, width, tree_depth, theta, links)
+        near, away = indices.to(where), distances.to(where).double()
+        found = Neighbors(near, away)  # type: ignore[arg-type]  # tensors, for kernels of theirs
+        kernels = TorchGraphKernels(where)
+        made = graph_recipe(X.to(where), found, graph=graph, kernels=kernels, **settings)
+        nearest = made.nearest.to(torch.int32).contiguous()
+        recipe = TorchRecipe(replace(made, X=None, nearest=nearest))
         return recipe, recipe.constrained(codes)
 
     try:
@@ -197,33 +166,8 @@ def torch_graph(
 
 def row_log_sums(offsets: torch.Tensor, logs: torch.Tensor) -> torch.Tensor:
     """Return log Σ exp over the entries of every row, -inf where a row has none."""
-    out = torch.full((len(offsets) - 1,), -torch.inf, dtype=torch.float64, device=logs.device)
-    filled = torch.nonzero(offsets.diff()).squeeze(1)
-    if len(filled):
-        runs = Runs(torch.cat([offsets[filled], offsets[-1:]]))
-        out[filled] = runs.log_sum(logs[:, None])[:, 0]
-    return out
-
-
-def torch_sigma(distances: torch.Tensor) -> float:
-    """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), as `automatic_sigma` does."""
-    seventh = distances[:, min(SIGMA_NEIGHBOR, distances.shape[1]) - 1].double()
-    first = distances[:, 0].double()
-    spread = (seventh - first) * (seventh + first)  # a² - b² would cancel
-    typical = _median(spread)
-    if not typical > 0:
-        positive = spread[spread > 0]
-        if not len(positive):
-            positive = distances[distances > 0].double().square()
-        typical = _median(positive) if len(positive) else 1.0
-    return SIGMA_FACTOR * float(np.sqrt(typical))
-
-
-def _median(values: torch.Tensor) -> float:
-    """Return the median; unlike PyTorch's, the mean of both middle values."""
-    ordered = torch.sort(values)[0]
-    n = len(ordered)
-    return float(ordered[[(n - 1) // 2, n // 2]].mean())
+    found: torch.Tensor = weights.row_log_sums(offsets, logs, TorchKernels(logs.device))
+    return found
 
 
 def _both_ways(

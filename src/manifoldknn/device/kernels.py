@@ -1,0 +1,95 @@
+"""What the steps ask of arrays, by PyTorch; the same as in `manifoldknn.base.kernels`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from manifoldknn.base.kernels import Kernels
+from manifoldknn.device.segments import Runs
+from manifoldknn.device.transfer import to_numpy
+
+
+class TorchKernels(Kernels):
+    """The kernels on a device that has double precision."""
+
+    xp: Any = torch
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def array(self, values: Any, dtype: Any = None) -> Any:
+        """Return a NumPy array as a tensor."""
+        return torch.as_tensor(values, dtype=dtype, device=self.device)
+
+    def host(self, values: Any) -> Any:
+        """Return a tensor as an array of NumPy."""
+        return to_numpy(values)
+
+    def arange(self, n: int) -> Any:
+        """Return 0, 1, … n - 1."""
+        return torch.arange(n, device=self.device)
+
+    def full(self, n: int, value: float) -> Any:
+        """Return a number n times, in double precision."""
+        return torch.full((n,), value, dtype=torch.float64, device=self.device)
+
+    def long(self, values: Any) -> Any:
+        """Return whole numbers in 64 bits."""
+        return values.long()
+
+    def mask(self, rows: Any, n: int) -> Any:
+        """Return n truth values, true for some rows."""
+        mask = torch.zeros(n, dtype=torch.bool, device=self.device)
+        mask[rows] = True
+        return mask
+
+    def repeat(self, values: Any, count: int) -> Any:
+        """Return every value so many times."""
+        return values.repeat_interleave(count)
+
+    def order(self, *keys: Any) -> Any:
+        """Return the order by the last key; equal ones by the key before, and so on."""
+        order = torch.sort(keys[0], stable=True)[1]
+        for key in keys[1:]:
+            order = order[torch.sort(key[order], stable=True)[1]]
+        return order
+
+    def distinct(self, numbers: Any) -> Any:
+        """Return the distinct numbers, sorted."""
+        return torch.unique(numbers)
+
+    def median(self, values: Any) -> float:
+        """Return the median; unlike PyTorch's, the mean of both middle values."""
+        ordered = torch.sort(values)[0]
+        n = len(ordered)
+        return float(ordered[[(n - 1) // 2, n // 2]].mean())
+
+    def runs(self, offsets: Any) -> Any:
+        """Return the runs that start at all offsets but the last."""
+        return Runs(offsets)
+
+    def at_least(self, values: Any, least: float) -> Any:
+        """Return values, or `least` where they are less."""
+        return values.clamp(min=least)
+
+    def total(self, terms: Any) -> Any:
+        """Return the sum over the first axis; a task for every term would take longer."""
+        return terms.sum(0)
+
+    def combined(self, terms: Any, weights: Any) -> Any:
+        """Return Σ_i terms[i]·weights[i]."""
+        return (terms * weights.unflatten(0, (-1, *[1] * (terms.ndim - weights.ndim)))).sum(0)
+
+    def packed(self, chosen: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+        """Return what is chosen in every column, moved to the front."""
+        counts = chosen.sum(0)
+        index = torch.argsort((~chosen).to(torch.uint8), dim=0, stable=True)[: int(counts.max())]
+
+        def put_back(values: Any) -> Any:
+            # Beyond its count a column names rows that are not chosen, with values of 0.
+            return torch.zeros_like(chosen, dtype=values.dtype).scatter(0, index, values)
+
+        return index, counts, put_back
