@@ -101,7 +101,7 @@ WAYS = ("factorise", "iterate", "levels")
 
 
 @contextmanager
-def forced(way, coarsest=4):
+def forced(way, coarsest=4, few=1.0):
     """Let every walk over a sparse graph go one way, with levels down to a few groups."""
 
     def chosen(graph, *_, **__):
@@ -115,7 +115,7 @@ def forced(way, coarsest=4):
         patches.enter_context(mock.patch.object(aggregates, "_COARSEST", coarsest))
         patches.enter_context(mock.patch.object(aggregates, "_SLOWEST", 1.0))
         if way == "iterate":  # let one elimination serve all, however many rows labels touch
-            patches.enter_context(mock.patch.object(ties, "_FEW", 1.0))
+            patches.enter_context(mock.patch.object(ties, "_FEW", few))
         for module in (deciders, hidden, steps, walked):
             patches.enter_context(mock.patch.object(module, "chosen_way", chosen))
         yield

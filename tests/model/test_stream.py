@@ -552,7 +552,7 @@ def test_a_label_begins_where_the_model_is():
     y[:30] = truth[:30]
     more = y.copy()
     more[40] = truth[40]
-    with forced("iterate"):
+    with forced("iterate", few=0.25):  # labels touch more than that here
         fresh = ManifoldKNNClassifier(alpha=0.9995).fit(X, more)
         clf = ManifoldKNNClassifier(alpha=0.9995).fit(X, y).set_labels([40], truth[40])
         stream = ManifoldKNNClassifier(alpha=0.9995).partial_fit(X[:-5], y[:-5])
