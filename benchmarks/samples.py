@@ -69,22 +69,10 @@ def save_subset(path, n_rows, target):
     return Path(target)
 
 
-def save_made(n_rows, target, n_columns=32):
-    """Write made-up rows: ten classes, each of three separate curved surfaces with some noise.
+def made(n_rows, n_columns=32):
+    """Return made-up rows of columns of the size of 1, and their classes.
 
-    Parameters
-    ----------
-    n_rows : int
-        How many.
-    target : path-like
-        File to write.
-    n_columns : int, default=32
-        Columns, all of the size of 1.
-
-    Returns
-    -------
-    Path
-        The file written.
+    There are ten, each of three separate curved surfaces with some noise.
     """
     rng = np.random.default_rng(SEED)
     piece = rng.integers(0, 30, n_rows)
@@ -94,7 +82,13 @@ def save_made(n_rows, target, n_columns=32):
         rows = np.flatnonzero(piece == number)
         on_surface = np.sin(3 * rng.random((len(rows), 2)) @ waves[number] + phases[number])
         X[rows] = on_surface + 0.05 * rng.normal(size=on_surface.shape)
-    np.savez(target, X=X, y=piece % 10)
+    return X, piece % 10
+
+
+def save_made(n_rows, target):
+    """Write made-up rows to a file, and return its path."""
+    X, y = made(n_rows)
+    np.savez(target, X=X, y=y)
     return Path(target)
 
 
