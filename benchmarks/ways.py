@@ -11,6 +11,7 @@ rows that settle. Each measurement is in a process of its own, one after the oth
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from draws import load, picked
 from machine import commit
 from report import markdown_table
 from samples import made
+
+from manifoldknn.base.heap import return_freed_memory
 
 RESULTS = Path(__file__).with_name("results")
 WAYS = (
@@ -125,7 +128,7 @@ def hidden(name, what):
             mock.patch.object(room, "class_densities", densities),
         ):
             shared = ties.SharedGraph(graph, recipe.touched(y), alpha, way)
-            room.hidden_densities(recipe, y, groups, y.max() + 1, shared, tol=1e-2, max_iter=10_000)
+            room.hidden_densities(y, groups, y.max() + 1, shared, tol=1e-2, max_iter=10_000)
         return {}
 
     return measured(work)
@@ -133,6 +136,8 @@ def hidden(name, what):
 
 def measured(work):
     """Return what some work says, its seconds, and how many megabytes it took at most."""
+    gc.collect()
+    return_freed_memory()
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before = _status("VmRSS")
     begin = time.perf_counter()

@@ -77,7 +77,7 @@ def built_graph(problem, graph, depth=2, sigma=0.7):
 
 def shared_graph(recipe, codes, alpha, way):
     """What walks share, whichever labels are visible, on a sparse graph."""
-    return SharedGraph(recipe.constrained(codes), recipe.touched(codes), alpha, Way(way))
+    return SharedGraph(recipe, recipe.constrained(codes), codes, alpha, Way(way))
 
 
 def walk_by_class_factorised(graph, labeled, codes, n_classes, alpha, **accuracy):

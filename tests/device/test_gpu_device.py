@@ -101,7 +101,6 @@ def hidden(recipe, y):
 
 def check_hidden(found, recipe, y):
     expected = hidden_densities(
-        recipe,
         y,
         hidden_groups(y),
         y.max() + 1,

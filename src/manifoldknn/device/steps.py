@@ -45,7 +45,7 @@ class BuiltGraph:
         """Return what walks by class share, whichever labels are visible: made once."""
         if self.shared is None:
             way = chosen_way(NormalizedGraph(self.graph), alpha, n_columns=n_classes + 1)
-            self.shared = SharedGraph(self.graph, self.recipe.touched(codes), alpha, way)
+            self.shared = SharedGraph(self.recipe, self.graph, codes, alpha, way)
         return self.shared
 
 
@@ -104,7 +104,7 @@ class Steps:
         if not by_class:
             return walk_by_label(built.graph, labeled, alpha, n_jobs=n_jobs, **accuracy)
         shared = built.shared_by(codes, n_classes, alpha)
-        ready = shared.ready(built.graph, labeled, n_jobs=n_jobs)
+        ready = shared.ready(built.graph, n_jobs=n_jobs)
         return walk_by_class(
             ready, labeled, codes[labeled], n_classes, alpha, reach=reach, start=start, **accuracy
         )
@@ -115,7 +115,7 @@ class Steps:
     ) -> list[NDArray[np.float64]]:  # fmt: skip
         """Return log f of rows while their labels are hidden, group by group."""
         return hidden_densities(
-            built.recipe, codes, groups, n_classes, built.shared_by(codes, n_classes, alpha),
+            codes, groups, n_classes, built.shared_by(codes, n_classes, alpha),
             n_jobs=n_jobs, reach=walked.reach, **accuracy,
         )  # fmt: skip
 

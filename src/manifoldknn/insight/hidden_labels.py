@@ -64,8 +64,7 @@ def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
     else:
         way = chosen_way(NormalizedGraph(fitted.graph), alpha, n_columns=n_classes + 1)
         logs = hidden_densities(
-            recipe, codes, groups, n_classes,
-            SharedGraph(fitted.graph, recipe.touched(codes), alpha, way),
+            codes, groups, n_classes, SharedGraph(recipe, fitted.graph, codes, alpha, way),
             tol=hidden_tolerance(tol, classifier.sharpness_ or 1.0), max_iter=max_iter,
             n_jobs=classifier.n_jobs, reach=fitted.walk.reach,
         )  # fmt: skip

@@ -23,14 +23,16 @@ row, and beside that below; how far the vote looks is known once β is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.vote.ties import ReadyGraph
 from manifoldknn.walk.levels import Columns, Solution
 from manifoldknn.walk.reduction import solve_columns
+
+if TYPE_CHECKING:
+    from manifoldknn.vote.ties import ReadyGraph
 
 FIRST_REACH = 4.0  # before β is known
 _SHARE_FOR_SUMS = 0.25  # of the tolerance, for s; the rest is for f

@@ -214,7 +214,6 @@ def hidden_tolerance(tol: float, sharpness: float) -> float:
 
 
 def hidden_densities(
-    recipe: GraphRecipe,
     codes: NDArray[np.intp],
     groups: list[NDArray[np.intp]],
     n_classes: int,
@@ -229,8 +228,6 @@ def hidden_densities(
 
     Parameters
     ----------
-    recipe : GraphRecipe
-        Of the graph.
     codes : ndarray of shape (n_samples,)
         Class numbers, -1 where unlabelled.
     groups : list of ndarray
@@ -249,14 +246,13 @@ def hidden_densities(
     list of ndarray of shape (n_hidden, n_classes)
         For each group.
     """
-    some = recipe.among(shared.touched) if shared.needs_touched_only else recipe
 
     def solve(hidden: NDArray[np.intp], inner: int | None = 1) -> NDArray[np.float64]:
         visible = codes.copy()
         visible[hidden] = -1
         labeled = np.flatnonzero(visible >= 0)
-        graph = some.without_links_of(hidden).constrained(visible)
-        ready = shared.ready(graph, np.flatnonzero(codes >= 0), n_jobs=inner)
+        graph = shared.recipe.without_links_of(hidden).constrained(visible)
+        ready = shared.ready(graph, n_jobs=inner)
         return class_densities(
             ready, labeled, visible[labeled], n_classes, shared.alpha, tol=tol, max_iter=max_iter,
             reach=reach, rows=hidden, settle=True,
@@ -286,7 +282,9 @@ def hidden_weights(
 
     Parameters
     ----------
-    recipe, codes, tol, max_iter
+    recipe : GraphRecipe
+        Of the graph.
+    codes, tol, max_iter
         As in `hidden_densities`.
     alpha : float
         Share of strength kept per step.

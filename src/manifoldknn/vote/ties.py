@@ -16,7 +16,7 @@ degrees of the open graph, which no label changes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from manifoldknn.graph.weights import ConstrainedGraph, dense_row_logsumexp, row
 from manifoldknn.walk.choose import Way, prepared_graph
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import ReducedGraph, log_sum, reduced_graph
+
+if TYPE_CHECKING:
+    from manifoldknn.graph.constrained import GraphRecipe
 
 _FEW = 0.25  # of all rows
 
@@ -68,40 +71,50 @@ def ready_graph(
 class SharedGraph:
     """What is known of a graph whichever labels are visible: which way to go, and what is reduced.
 
+    If rows that labels touch are few, the graph is reduced once for all: they stay, and every row
+    that stays makes each iteration longer.
+
     Parameters
     ----------
+    recipe : GraphRecipe
+        Of the graph.
     graph : ConstrainedGraph
         With all labels.
-    touched : ndarray of int
-        Rows that labels change, from `GraphRecipe.touched`. Only if they are few is the graph
-        reduced once for all: they stay, and every row that stays makes each iteration longer.
+    codes : ndarray of shape (n_samples,)
+        Class numbers of all labels, -1 where unlabelled.
     alpha : float
         Share of strength kept per step.
     way : Way
         How columns are computed on it.
+
+    Attributes
+    ----------
+    recipe : GraphRecipe
+        Of the pairs that `ready` has to be told: those among touched rows, or all.
     """
 
     def __init__(
-        self, graph: ConstrainedGraph, touched: NDArray[np.intp], alpha: float, way: Way
+        self,
+        recipe: GraphRecipe,
+        graph: ConstrainedGraph,
+        codes: NDArray[np.intp],
+        alpha: float,
+        way: Way,
     ) -> None:
-        self.touched, self.alpha, self.way = touched, alpha, way
-        few = len(touched) <= _FEW * graph.n_samples
+        self.alpha, self.way, self.recipe = alpha, way, recipe
+        self._labeled, most = np.flatnonzero(codes >= 0), _FEW * graph.n_samples
         self._open: OpenGraph | None = None
-        if way.name == "iterate" and few:
-            self._open = OpenGraph(graph, touched, alpha, way)
+        if way.name == "iterate" and len(self._labeled) <= most:
+            touched = recipe.touched(codes)
+            if len(touched) <= most:
+                self._open = OpenGraph(graph, touched, alpha, way)
+                self.recipe = recipe.among(touched)
 
-    @property
-    def needs_touched_only(self) -> bool:
-        """Whether pairs among touched rows are all that `ready` has to be told."""
-        return self._open is not None
-
-    def ready(
-        self, graph: ConstrainedGraph, stay: NDArray[np.intp], *, n_jobs: int | None = 1
-    ) -> ReadyGraph:
-        """Return the graph of some labels, ready for the way; rows that `stay` are in it."""
+    def ready(self, graph: ConstrainedGraph, *, n_jobs: int | None = 1) -> ReadyGraph:
+        """Return the graph of some labels, ready for the way; all labelled rows are in it."""
         if self._open is None:
-            return ready_graph(graph, stay, self.alpha, self.way, n_jobs=n_jobs)
-        return self._open.closed(pairs_among(graph, self.touched), n_jobs=n_jobs)
+            return ready_graph(graph, self._labeled, self.alpha, self.way, n_jobs=n_jobs)
+        return self._open.closed(pairs_among(graph, self._open.touched), n_jobs=n_jobs)
 
 
 class OpenGraph:

@@ -159,7 +159,7 @@ def test_densities_and_hidden_labels_are_those_of_the_cpu(monkeypatch, graph, as
     assert found.n_iter < plain.n_iter
     monkeypatch.setattr(module, "_AS_ONE", module._AS_ONE if as_one else 0)
     expected = hidden_densities(
-        theirs, y, groups, 3, shared_graph(theirs, y, ALPHA, "factorise"), n_jobs=1, **OPTIONS
+        y, groups, 3, shared_graph(theirs, y, ALPHA, "factorise"), n_jobs=1, **OPTIONS
     )
     for known in (kept, None):
         hidden = hidden_on_device(recipe, y, groups, 3, ALPHA, kept=known, **OPTIONS)

@@ -95,7 +95,6 @@ def test_the_same_hidden_labels_as_on_the_cpu(problem, graph, sigma, as_one):
     finally:
         module._AS_ONE = usual
     expected = hidden_densities(
-        theirs,
         y,
         groups,
         n_classes,
@@ -141,7 +140,7 @@ def test_islands_and_classes_with_one_label():
     groups = hidden_groups(y)
     hidden = hidden_on_device(recipe, y, groups, 2, 0.99, **OPTIONS)
     expected = hidden_densities(
-        theirs, y, groups, 2, shared_graph(theirs, y, 0.99, "iterate"), n_jobs=1, **OPTIONS
+        y, groups, 2, shared_graph(theirs, y, 0.99, "iterate"), n_jobs=1, **OPTIONS
     )
     check_hidden(hidden, expected, 1e-6)
 
@@ -155,7 +154,7 @@ def test_links_by_hand_are_there_while_labels_are_hidden():
     groups = hidden_groups(y)
     found = hidden_on_device(recipe, y, groups, 3, 0.99, **OPTIONS)
     expected = hidden_densities(
-        theirs, y, groups, 3, shared_graph(theirs, y, 0.99, "factorise"), n_jobs=1, **OPTIONS
+        y, groups, 3, shared_graph(theirs, y, 0.99, "factorise"), n_jobs=1, **OPTIONS
     )
     check_hidden(found, expected, 1e-6)
 
