@@ -242,7 +242,9 @@ class _Levels:
         at = torch.nonzero(self.wanted[parts.rows]).squeeze(1)
         rows, there = parts.rows[at], parts.spread(scale)
         there = there if len(there) == 1 else there[at]
-        before, share = solver.x[at], FIRST_LOOK
+        before = solver.x[at]
+        # A guess may be near already, and has to get better all the same.
+        share = min(FIRST_LOOK, self._left(solver, norms) / BETWEEN_LOOKS)
         while share > self.tol * _GOAL_FOR_FEW:
             if not solver.advance(share * norms, self.max_iter - solver.n_iter):
                 return False
@@ -252,9 +254,12 @@ class _Levels:
             )
             if bool(self._accurate(rows, cols, value, change)[0].all()):
                 return True
-            before = now
-            share = float((solver.residual_norms() / norms).max()) / BETWEEN_LOOKS
+            before, share = now, self._left(solver, norms) / BETWEEN_LOOKS
         return False
+
+    def _left(self, solver: ConjugateGradients, norms: torch.Tensor) -> float:
+        """Return the largest share of a right-hand side that is left."""
+        return float((solver.residual_norms() / norms).max())
 
     def _ahead(self, rows: torch.Tensor, excess: torch.Tensor) -> torch.Tensor:
         """Return how much smaller, as logarithms, errors must become where somebody asks."""
