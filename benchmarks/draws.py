@@ -84,7 +84,7 @@ class Problem:
 
     def __init__(self, name):
         self.name, (self.X, self.y) = name, load(name)
-        lists = self.fitted(draw(self.y, "b1", 0), "auto")._lists
+        lists = self.fitted(draw(self.y, "b1", 0), "auto").fitted_.lists
         here, nothing = np.arange(len(self.y))[:, None], np.zeros((len(self.y), 1))
         self.near = np.hstack([here, lists.indices]), np.hstack([nothing, lists.distances])
 
