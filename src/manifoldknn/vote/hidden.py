@@ -142,23 +142,11 @@ class HiddenLabels:
 def hidden_groups(
     codes: NDArray[np.intp], *, n_folds: int = FOLDS, random_state: int = 0
 ) -> list[NDArray[np.intp]]:
-    """Return the labelled rows in the groups in which they are hidden.
+    """Return the labelled rows in the groups in which they are hidden, each ascending.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples,)
-        Class numbers, -1 where unlabelled.
-    n_folds : int, default=5
-        How many groups; fewer if there are fewer labels to hide.
-    random_state : int, default=0
-        Seed of the division.
-
-    Returns
-    -------
-    list of ndarray
-        Row numbers, ascending; no group holds all labels of a class. Empty if every class
-        has a single label. Of very many labels, only as many groups as hold a thousand:
-        more would tell the same.
+    No group holds all labels of a class; none are hidden if every class has a single label. There
+    are fewer groups where labels are fewer, and of very many labels only as many as hold a
+    thousand: more would tell the same. Class numbers `codes` are -1 where unlabelled.
     """
     labeled = np.flatnonzero(codes >= 0)
     counts = np.bincount(codes[labeled], minlength=1)
@@ -169,26 +157,10 @@ def hidden_groups(
 
 
 def fold_numbers(codes: NDArray[np.intp], n_folds: int, random_state: int) -> NDArray[np.intp]:
-    """Divide labels into groups such that every group holds its share of every class.
+    """Return the group of every label, such that each group holds its share of every class.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_labeled,)
-        Class numbers.
-    n_folds : int
-        Number of groups; at least 2 if no class is to vanish.
-    random_state : int
-        Seed.
+    With at least 2 groups no class vanishes.
 
-    Returns
-    -------
-    ndarray of shape (n_labeled,)
-        Number of the group of each label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.vote.hidden import fold_numbers
     >>> folds = fold_numbers(np.array([0, 0, 0, 0, 1, 1]), 2, random_state=0)
     >>> np.bincount(folds[:4]), np.bincount(folds[4:])
     (array([2, 2]), array([1, 1]))
@@ -224,27 +196,10 @@ def hidden_densities(
     n_jobs: int | None = None,
     reach: float = FIRST_REACH,
 ) -> list[NDArray[np.float64]]:
-    """Return log f of rows while their labels are hidden, group by group.
+    """Return log f of rows while their labels are hidden: (n_hidden, n_classes), group by group.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples,)
-        Class numbers, -1 where unlabelled.
-    groups : list of ndarray
-        From `hidden_groups`.
-    n_classes : int
-        Number of classes.
-    shared : SharedGraph
-        Of the graph with all labels.
-    tol, max_iter, reach
-        As in `class_densities`.
-    n_jobs : int, optional
-        Threads, each with a group of its own; all cores by default.
-
-    Returns
-    -------
-    list of ndarray of shape (n_hidden, n_classes)
-        For each group.
+    Class numbers `codes` are -1 where unlabelled, `shared` is that of the graph with all labels;
+    `tol`, `max_iter` and `reach` are as in `class_densities`. Each thread has a group of its own.
     """
 
     def solve(hidden: NDArray[np.intp], inner: int | None = 1) -> NDArray[np.float64]:
@@ -280,21 +235,8 @@ def hidden_weights(
 ) -> NDArray[np.float64]:
     """Return log w̄ between rows whose labels are hidden and all labelled rows, -inf between them.
 
-    Parameters
-    ----------
-    recipe : GraphRecipe
-        Of the graph.
-    codes, tol, max_iter
-        As in `hidden_densities`.
-    alpha : float
-        Share of strength kept per step.
-    hidden : ndarray of int
-        The rows. As w̄_ij = w̄_ji, walkers start from them: a column per hidden label.
-
-    Returns
-    -------
-    ndarray of shape (n_hidden, n_labeled)
-        Columns in the order of labelled rows.
+    Columns are in the order of labelled rows. As w̄_ij = w̄_ji, walkers start from hidden rows: a
+    column per hidden label.
     """
     labeled = np.flatnonzero(codes >= 0)
     visible = codes.copy()
@@ -326,25 +268,9 @@ def judged(
     vote: Vote,
     class_weights: NDArray[np.float64],
 ) -> HiddenLabels:
-    """Let a vote answer for hidden rows.
+    """Let the vote of a fit answer for hidden rows, by their log f or log w̄.
 
-    Parameters
-    ----------
-    groups : list of ndarray
-        Rows.
-    logs : list of ndarray
-        Their log f or log w̄.
-    codes : ndarray of shape (n_samples,)
-        Class numbers.
-    vote : ClassVote or NeighborVote
-        The vote of the fit.
-    class_weights : ndarray of shape (n_classes,)
-        Shares of all rows that are answered with each class.
-
-    Returns
-    -------
-    HiddenLabels
-        Rows ascending.
+    `class_weights` are the shares of all rows that are answered with each class.
     """
     rows = np.concatenate([*groups, np.empty(0, dtype=np.intp)])
     order = np.argsort(rows)

@@ -62,18 +62,7 @@ def walk_by_class(
     reach: float = FIRST_REACH,
     start: NDArray[np.float64] | None = None,
 ) -> Walked:
-    """Return the density of every class at every row, in single precision.
-
-    Parameters
-    ----------
-    graph, labeled, codes, n_classes, alpha, tol, max_iter, reach, start
-        As in `class_densities`.
-
-    Returns
-    -------
-    Walked
-        With a column per class.
-    """
+    """Return the density of every class at every row, in single precision: see `class_densities`."""
     found = class_densities(
         graph, labeled, codes, n_classes, alpha, tol=tol, max_iter=max_iter, reach=reach,
         start=start,
@@ -91,24 +80,9 @@ def walk_by_label(
     max_iter: int,
     n_jobs: int | None = None,
 ) -> Walked:
-    """Return w̄ between every row and every labelled sample.
+    """Return w̄ between every row and every labelled sample, as `walk_weights`: O(n·l) memory.
 
-    Parameters
-    ----------
-    graph : ConstrainedGraph
-        The graph.
-    labeled : ndarray of int
-        Labelled samples.
-    alpha, tol, max_iter
-        As in `walk_weights`.
-    n_jobs : int, optional
-        Threads; all cores by default. Blocks of columns are the same for any number of
-        threads, and so are the weights.
-
-    Returns
-    -------
-    Walked
-        With a column per labelled sample: O(n·l) memory.
+    Blocks of columns are the same for any number of threads, and so are the weights.
     """
     normalized = NormalizedGraph(graph)
     way = chosen_way(normalized, alpha, n_columns=len(labeled))
