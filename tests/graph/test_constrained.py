@@ -124,3 +124,14 @@ def test_bad_arguments():
         constrained_graph(X, y[:-1])
     with pytest.raises(ValueError, match="metrics offered"):
         constrained_graph(X, y, metric="nonsense")
+
+
+@pytest.mark.parametrize("graph", ["full", "pruned"])
+@pytest.mark.parametrize("sigma", [1e-200, 1e200, 1e308])
+def test_any_sigma_a_float_holds(graph, sigma):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    W = constrained_graph(X, np.arange(30) % 3 - 1, graph=graph, sigma=sigma)
+    W = W if graph == "full" else W.toarray()
+    assert np.isfinite(W).all()
+    if sigma > 1:
+        assert set(np.unique(W)) <= {0.0, 1.0}

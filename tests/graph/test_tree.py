@@ -54,3 +54,11 @@ def test_a_nearer_root_does_not_hide_an_edge():
     found = dict(zip(zip(low.tolist(), high.tolist()), level.tolist()))
     assert found[(0, 1)] == found[(2, 3)] == 1
     assert found == literal_levels(neighbors.tolist(), [0, 3], 2)
+
+
+def test_a_tree_that_holds_everything_ends():
+    """However deep it may be: nothing new is reached after a few levels."""
+    neighbors = np.array([[1, 2], [2, 0], [0, 1], [0, 1]])
+    deep = tree_edges(neighbors, np.array([0, 3]), 10**6)
+    for found, expected in zip(deep, tree_edges(neighbors, np.array([0, 3]), 6)):
+        np.testing.assert_array_equal(found, expected)

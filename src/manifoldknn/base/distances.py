@@ -150,7 +150,7 @@ class _Measure:
         self._norms = np.empty(X.shape[0])
         for block in row_blocks(X):
             self._norms[block] = squared_norms(X[block] - self._center)
-        if resolution and self._norms.max() > _BLURRED * resolution**2:
+        if resolution and np.sqrt(self._norms.max() / _BLURRED) > resolution:
             self._name, self._norms = "minkowski", None
 
     def __call__(self, rows: Any, samples: slice) -> NDArray[np.float64]:

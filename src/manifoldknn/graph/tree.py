@@ -13,6 +13,7 @@ from typing import Any
 from manifoldknn.base.kernels import NUMPY, Kernels
 
 _PAIRS_PER_BATCH = 4_000_000
+_DEEP = 30  # levels from which a tree is taken to hold all it can
 
 
 def tree_edges(
@@ -38,7 +39,7 @@ def tree_edges(
     n, k = neighbors.shape
     keys, levels = [kernels.arange(0)], [kernels.arange(0)]
     is_root = kernels.mask(roots, n)
-    batch = max(1, _PAIRS_PER_BATCH // max(1, min(k**depth, n * k)))
+    batch = max(1, _PAIRS_PER_BATCH // max(1, min(k ** min(depth, _DEEP), n * k)))
     for start in range(0, len(roots) if depth else 0, batch):
         found = _levels(neighbors, roots[start : start + batch], depth, is_root, kernels)
         keys.extend(found)
@@ -73,6 +74,8 @@ def _levels(neighbors: Any, roots: Any, depth: int, is_root: Any, kernels: Kerne
         if r == depth:
             break
         level = kernels.distinct(pair)
+        if not len(level):
+            break  # all that can be reached stands in its tree
         standing = kernels.distinct(xp.concatenate([standing, level]))
         tree, node = level // n, level % n
     return found

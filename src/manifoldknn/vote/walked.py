@@ -62,7 +62,7 @@ def walk_by_class(
     reach: float = FIRST_REACH,
     start: NDArray[np.float64] | None = None,
 ) -> Walked:
-    """Return the density of every class at every row, in single precision: see `class_densities`."""
+    """Return the density of every class at every row, as `class_densities`, in single precision."""
     found = class_densities(
         graph, labeled, codes, n_classes, alpha, tol=tol, max_iter=max_iter, reach=reach,
         start=start,
