@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from unittest import mock
 
 import numpy as np
-import polars as pl
-import pytest
 from hypothesis import strategies as st
-from sklearn import __version__ as sklearn_version
 
 from manifoldknn.device import steps
 from manifoldknn.graph.constrained import GraphRecipe, candidate_count, selected_edges
@@ -18,16 +15,6 @@ from manifoldknn.vote import deciders, hidden, ties, walked
 from manifoldknn.vote.ties import SharedGraph, ready_graph
 from manifoldknn.walk import aggregates
 from manifoldknn.walk.choose import Way
-
-# scikit-learn before 1.9 reads the names of such frames by a protocol that polars 2 dropped.
-NAMED_POLARS = pytest.param(
-    pl.DataFrame,
-    marks=pytest.mark.skipif(
-        not hasattr(pl.DataFrame, "__dataframe__")
-        and tuple(map(int, sklearn_version.split(".")[:2])) < (1, 9),
-        reason="this scikit-learn cannot read the column names of this polars",
-    ),
-)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 import oracles
+from frames import NAMED_POLARS
 from manifoldknn import (
     ManifoldKNNClassifier,
     as_published,
@@ -36,7 +37,7 @@ from manifoldknn.exceptions import (
     UnreachedError,
     UnreachedWarning,
 )
-from strategies import NAMED_POLARS, Problem, forced, problems
+from strategies import Problem, forced, problems
 
 GRAPHS = ("pruned", "union", "full")
 VOTES = ("classes", "neighbors")

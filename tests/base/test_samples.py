@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from frames import NAMED_POLARS
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.base.samples import check_new_samples, check_samples
-from strategies import NAMED_POLARS
 
 ROWS = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 1.0]])
 Y = [0, -1, 1]

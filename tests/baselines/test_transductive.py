@@ -13,11 +13,11 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from frames import NAMED_POLARS
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.baselines.transductive import TransductiveClassifier
 from manifoldknn.model_selection import SemiSupervisedSplit
-from strategies import NAMED_POLARS
 
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "-1 is one of its classes; here it marks unlabelled rows",
