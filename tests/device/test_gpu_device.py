@@ -151,7 +151,16 @@ def test_without_memory_the_cpu_walks():
     built = steps.graph(X, cpu.fitted_.lists, y, edges=None, **options, **pairs)
     with room(4e6):
         found = steps.walk(
-            built, y, 3, cpu.alpha_, by_class=True, start=None, n_jobs=1, tol=1e-3, max_iter=1000
+            built,
+            y,
+            3,
+            cpu.alpha_,
+            by_class=True,
+            start=None,
+            n_jobs=1,
+            reach=4.0,
+            tol=1e-3,
+            max_iter=1000,
         )
     test_gpu_walk.check_same(found, cpu.fitted_.walk, 1e-3)
 
