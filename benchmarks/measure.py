@@ -56,6 +56,7 @@ class Bench:
                 f"{name} is needed: set the environment variable MANIFOLDKNN_DATA to a folder "
                 "that holds it (benchmarks/README.md says what it contains)"
             )
+        path.read_bytes()  # the first to read a file would wait for the disk, and the others not
         return path
 
     def rows(self, name):
