@@ -35,7 +35,7 @@ def assert_close(found, expected, reach=np.inf, atol=1e-6):
     np.testing.assert_array_equal(np.isneginf(found.max(axis=1)), np.isneginf(top[:, 0]))
     top = np.where(np.isneginf(top), 0.0, top)
     beside = np.exp(found - top), np.exp(expected - top)
-    np.testing.assert_allclose(*beside, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(*beside, rtol=0, atol=atol)
     if np.isinf(reach):
         np.testing.assert_array_equal(np.isneginf(found), np.isneginf(expected))
     there = np.isfinite(expected) & (expected - top > -reach)
