@@ -36,7 +36,14 @@ def test_arrays_come_and_go(kernels):
     assert kernels.host(kernels.arange(0)).dtype == np.int64
     assert kernels.host(kernels.full(2, -np.inf)).tolist() == [-np.inf, -np.inf]
     assert kernels.host(kernels.full(2, 0.0)).dtype == np.float64
-    assert kernels.at_least(kernels.array([1.0, 3.0]), 2.0).tolist() == [2.0, 3.0]
+    assert kernels.host(kernels.full((2, 1), 1.0)).tolist() == [[1.0], [1.0]]
+    values = kernels.array(np.array([1.0, 3.0]))
+    assert kernels.at_least(values, 2.0).tolist() == [2.0, 3.0]
+    assert kernels.at_most(values, 2.0).tolist() == [1.0, 2.0]
+    kernels.at_most(kernels.at_least(values, 2.0, out=values), 2.5, out=values)
+    assert values.tolist() == [2.0, 2.5]
+    assert kernels.log(kernels.array(np.array([0.0, 1.0]))).tolist() == [-np.inf, 0.0]
+    assert kernels.log(values, out=values) is values
     assert kernels.host(kernels.repeat(here, 2)).tolist() == [3, 3, 1, 1]
 
 
@@ -48,6 +55,8 @@ def test_masks_and_places(kernels, drawn):
     mask = kernels.mask(kernels.array(np.array(places, dtype=np.intp)), len(drawn))
     assert mask.tolist() == drawn
     assert kernels.places(mask).tolist() == places
+    at = kernels.inverse(kernels.array(np.array(places, dtype=np.intp)), len(drawn))
+    assert at.tolist() == [places.index(i) if i in places else -1 for i in range(len(drawn))]
 
 
 @on_both
@@ -96,6 +105,8 @@ def test_runs(kernels, lengths, columns, seed):
     values[rng.random(n) < 0.3] = -np.inf
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     runs, here = kernels.runs(kernels.array(offsets)), kernels.array(values)
+    numbers = np.repeat(np.arange(len(lengths)) % 2, lengths)
+    assert kernels.runs_of(kernels.array(numbers)).offsets.tolist() == offsets.tolist()
     found = runs.max(here), runs.sum(kernels.xp.exp(here)), runs.log_sum(here)
     for run, (first, end) in enumerate(pairwise(offsets)):
         block = values[first:end].reshape(end - first, -1).T.tolist()

@@ -33,6 +33,6 @@ def test_restriction_to_all_rows_is_made_once(graph):
     problem = Problem(rng.normal(size=(30, 2)), np.r_[0, 1, np.full(28, -1)])
     normalized = NormalizedGraph(built_graph(problem, graph))
     everything = np.arange(30)
-    in_parts = normalized.parts(everything)[0]
-    assert normalized.restrict(in_parts) is normalized.restrict(in_parts)
-    assert normalized.restrict(everything[:5]) is not normalized.restrict(everything[:5])
+    in_parts = normalized.parts(everything).rows
+    assert normalized.restrict(in_parts, 0.9) is normalized.restrict(in_parts, 0.9)
+    assert normalized.restrict(everything[:5], 0.9) is not normalized.restrict(everything[:5], 0.9)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from manifoldknn.walk import aggregates, restriction
 from manifoldknn.walk.normalized import NormalizedGraph
+from manifoldknn.walk.restriction import Parts
 from strategies import Problem, built_graph, problems
 
 
@@ -30,14 +31,14 @@ def test_the_error_is_never_larger_than_its_bound(problem, alpha, steps, seed):
     A = dense_a(graph, alpha)
     rng = np.random.default_rng(seed)
     normalized = NormalizedGraph(graph)
-    rows, parts, _ = normalized.parts(np.arange(len(A)))
-    matrix = normalized.restrict(rows)
+    parts = normalized.parts(np.arange(len(A)))
+    rows, matrix = parts.rows, normalized.restrict(parts.rows, alpha)
     rhs = rng.random((len(A), 3)) ** 4
-    x, _, _ = matrix.correction(rhs, alpha=alpha, tol=1e-12, max_iter=steps)
-    residual = matrix.residual(rhs, x, alpha)
+    x, _, _ = matrix.correction(rhs, tol=1e-12, max_iter=steps)
+    residual = matrix.residual(rhs, x)
     exact = np.linalg.solve(A[np.ix_(rows, rows)], rhs)
     np.testing.assert_allclose(residual, rhs - A[np.ix_(rows, rows)] @ x, atol=1e-12)
-    bound = np.exp(matrix.log_error(residual, parts, alpha))
+    bound = np.exp(matrix.log_error(residual, parts))
     assert (np.abs(x - exact) <= bound * (1 + 1e-6) + 1e-12).all()
 
 
@@ -47,9 +48,9 @@ def test_tiny_residuals_are_not_taken_for_none(scale):
 
     problem = Problem(rng.normal(size=(30, 2)), np.r_[0, 1, np.full(28, -1)])
     normalized = NormalizedGraph(built_graph(problem, "pruned"))
-    matrix = normalized.restrict(np.arange(30))
+    matrix = normalized.restrict(np.arange(30), 0.99)
     residual = rng.normal(size=(30, 2)) * scale
-    bound = matrix.log_error(residual, np.zeros(30, dtype=int), 0.99)
+    bound = matrix.log_error(residual, Parts(np.arange(30), np.zeros(30, dtype=int), 0))
     assert (bound >= np.log(np.abs(residual)).min(axis=0) - 1).all()
     assert np.isfinite(bound).all()
 
@@ -74,7 +75,7 @@ def test_factorisations_are_right_to_rounding(problem, graph, seed):
         if not rows.size:
             continue
         rhs = rng.random((len(rows), 3))
-        found = np.exp(normalized.restrict(rows).log_solution(rhs.copy(), 0.9))
+        found = np.exp(normalized.restrict(rows, 0.9).log_solution(rhs.copy()))
         expected = np.linalg.solve(A[np.ix_(rows, rows)], rhs)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
@@ -94,12 +95,12 @@ def test_levels_and_threads_lead_to_the_same_solution(problem, alpha, n_jobs):
         normalized.levels = aggregates.aggregates(normalized.log_s)
     normalized.n_jobs = n_jobs
     with mock.patch.object(restriction, "_ENTRIES_PER_THREAD", 1):
-        rows, parts, _ = normalized.parts(np.arange(len(A)))
-        matrix = normalized.restrict(rows)
+        parts = normalized.parts(np.arange(len(A)))
+        rows, matrix = parts.rows, normalized.restrict(parts.rows, alpha)
         rhs = np.random.default_rng(0).random((len(A), 3))
-        x, _, converged = matrix.correction(rhs, alpha=alpha, tol=1e-4, max_iter=500)
-        residual = matrix.residual(rhs, x, alpha)
-        bound = np.exp(matrix.log_error(residual, parts, alpha))
+        x, _, converged = matrix.correction(rhs, tol=1e-4, max_iter=500)
+        residual = matrix.residual(rhs, x)
+        bound = np.exp(matrix.log_error(residual, parts))
     A = A[np.ix_(rows, rows)]
     assert converged
     np.testing.assert_allclose(residual, rhs - A @ x, atol=1e-9 * np.abs(x).max())

@@ -44,6 +44,7 @@ class Kernels:
     """The kernels by NumPy; those of a device are a subclass."""
 
     xp: Any = np
+    rows_at_once = 1 << 12  # of a block that is looked through row by row, in the cache
 
     def array(self, values: Any, dtype: Any = None) -> Any:
         """Return a NumPy array as one of here."""
@@ -57,9 +58,9 @@ class Kernels:
         """Return 0, 1, … n - 1, in 64 bits."""
         return np.arange(n)
 
-    def full(self, n: int, value: float) -> Any:
-        """Return a number n times, in double precision."""
-        return np.full(n, value)
+    def full(self, shape: int | tuple[int, int], value: float) -> Any:
+        """Return a number so many times, in double precision."""
+        return np.full(shape, value)
 
     def long(self, values: Any) -> Any:
         """Return whole numbers in 64 bits, which hold the number of any pair of rows."""
@@ -70,6 +71,13 @@ class Kernels:
         mask = np.zeros(n, dtype=bool)
         mask[rows] = True
         return mask
+
+    def inverse(self, rows: Any, n: int) -> Any:
+        """Return where each of n rows stands among some; -1 if it does not."""
+        place = self.arange(n)
+        place[:] = -1
+        place[rows] = self.arange(len(rows))
+        return place
 
     def places(self, mask: Any) -> Any:
         """Return where a mask is true."""
@@ -107,9 +115,22 @@ class Kernels:
         """Return the runs that start at all offsets but the last, which is the end."""
         return NumpyRuns(offsets)
 
-    def at_least(self, values: Any, least: float) -> Any:
+    def runs_of(self, numbers: Any) -> Any:
+        """Return the runs of equal numbers."""
+        return NumpyRuns(np.append(np.flatnonzero(self.is_first(numbers)), len(numbers)))
+
+    def at_least(self, values: Any, least: float, out: Any = None) -> Any:
         """Return values, or `least` where they are less."""
-        return np.maximum(values, least)
+        return np.maximum(values, least, out=out)
+
+    def at_most(self, values: Any, most: float, out: Any = None) -> Any:
+        """Return values, or `most` where they are more."""
+        return np.minimum(values, most, out=out)
+
+    def log(self, values: Any, out: Any = None) -> Any:
+        """Return logarithms, without a word -inf of 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(values, out=out)
 
     def total(self, terms: Any) -> Any:
         """Return the sum over the first axis, in order: the same however many columns there are.

@@ -16,6 +16,7 @@ class TorchKernels(Kernels):
     """The kernels on a device that has double precision."""
 
     xp: Any = torch
+    rows_at_once = 1 << 20  # as few tasks as memory allows
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -32,9 +33,10 @@ class TorchKernels(Kernels):
         """Return 0, 1, … n - 1."""
         return torch.arange(n, device=self.device)
 
-    def full(self, n: int, value: float) -> Any:
-        """Return a number n times, in double precision."""
-        return torch.full((n,), value, dtype=torch.float64, device=self.device)
+    def full(self, shape: int | tuple[int, int], value: float) -> Any:
+        """Return a number so many times, in double precision."""
+        sizes = (shape,) if isinstance(shape, int) else shape
+        return torch.full(sizes, value, dtype=torch.float64, device=self.device)
 
     def long(self, values: Any) -> Any:
         """Return whole numbers in 64 bits."""
@@ -71,9 +73,21 @@ class TorchKernels(Kernels):
         """Return the runs that start at all offsets but the last."""
         return Runs(offsets)
 
-    def at_least(self, values: Any, least: float) -> Any:
+    def runs_of(self, numbers: Any) -> Any:
+        """Return the runs of equal numbers."""
+        return Runs.of_numbers(numbers)
+
+    def at_least(self, values: Any, least: float, out: Any = None) -> Any:
         """Return values, or `least` where they are less."""
-        return values.clamp(min=least)
+        return torch.clamp(values, min=least, out=out)
+
+    def at_most(self, values: Any, most: float, out: Any = None) -> Any:
+        """Return values, or `most` where they are more."""
+        return torch.clamp(values, max=most, out=out)
+
+    def log(self, values: Any, out: Any = None) -> Any:
+        """Return logarithms, -inf of 0."""
+        return torch.log(values, out=out)
 
     def total(self, terms: Any) -> Any:
         """Return the sum over the first axis; a task for every term would take longer."""

@@ -15,36 +15,82 @@ without growing.
 
 Columns usually finish the same rows. One whose source is an outlier does not:
 it is then taken on alone, so that it does not hold back the others.
+
+All this is written once, over kernels. A processor and a graphics card differ in the graph they
+bring, and in what it says of a level (`LevelGraph`, `Iteration`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manifoldknn.base.progress import pulse
-from manifoldknn.walk.blockcg import Watch
-from manifoldknn.walk.normalized import LOG_CUT, NormalizedGraph
-from manifoldknn.walk.restriction import SparseRestriction, of_rows, run_starts
+from manifoldknn.base.kernels import NUMPY, Kernels
+from manifoldknn.walk.restriction import LOG_CUT, Parts
 
 logger = logging.getLogger(__name__)
 
 _FIRST_GOAL = 1e-3  # relative residual at which a level is looked at first, as a share of tol;
 _GOAL_FOR_FEW = 5e-3  # and where only some rows are wanted;
 _GOAL_FOR_EACH = 2e-2  # of that, where entries must be accurate by themselves
+_EARLY_GOAL = 1e-1  # the same for a look with plain bounds,
+_PLAIN_REACH = 1e-5  # and how small it may become where these will then do
 _FURTHER = 1e-1  # how much smaller it becomes before each further look
-_SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
-_ROWS_AT_ONCE = 1 << 12  # whose accuracy is looked at together, in the cache
-_TINY = np.finfo(float).tiny
+_TINY = float(np.finfo(float).tiny)
+_LOG_2 = float(np.log(2.0))
 _LOG_LARGE = 60.0  # of a guess, on the scale of the right-hand side
-FIRST_LOOK, BETWEEN_LOOKS = 0.05, 3.0  # residual at which rows are looked at, and how it falls
+_FIRST_LOOK, _BETWEEN_LOOKS = 0.05, 3.0  # residual at which rows are looked at, and how it falls
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
+
+
+class Iteration(Protocol):
+    """A_UU x = rhs on its way to a solution, from `n_iter` products with the matrix."""
+
+    x: Any  # so far
+    residual: Any  # rhs - A_UU x
+    n_iter: int
+    plain_looks: int  # how often bounds that cost nothing come before sharp ones
+
+    def advance(
+        self, ahead: Any, going: Any, max_iter: int, settled: Callable[..., bool] | None = None
+    ) -> bool:
+        """Make residuals of the columns of a mask smaller by factors; tell if all got there.
+
+        Ends early once `settled` says so: of the largest share of its residual that a column has
+        left, and of what returns rows of x in these columns.
+        """
+
+    def log_error(self, parts: Parts, *, sharp: bool) -> Any:
+        """Return the logarithm of a bound on the error of every entry."""
+
+
+class LevelGraph(Protocol):
+    """S of some rows, on the machine of its kernels.
+
+    `restrict` returns A_UU for the rows of some parts. That `is_exact` and has a `log_solution`,
+    with errors of no more than exp(`log_error`); or it has a `residual`, and an `iteration`.
+    """
+
+    n_samples: int
+    factorize: bool
+
+    @property
+    def kernels(self) -> Kernels:
+        """Those of its arrays."""
+
+    def parts(self, rows: Any) -> Parts:
+        """Return connected parts of some ascending rows."""
+
+    def restrict(self, rows: Any, alpha: float) -> Any:
+        """Return A_UU for U = rows."""
+
+    def boundary(self, rows: Any, final: Any, log_x: Any) -> Any:
+        """Return log (S_UR x_R) for U = rows and R the final rows, a mask."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +99,11 @@ class Columns:
 
     Attributes
     ----------
-    rows, cols : ndarray of int
+    rows, cols : array of int
         Places where b is not 0.
-    log_values : ndarray of float
+    log_values : array of float
         Logarithms of b there.
-    views : ndarray of shape (n_views, n_columns)
+    views : array of shape (n_views, n_columns)
         Logarithms of column factors in which entries of a row are compared; -inf
         leaves a column out. An entry must be accurate in every view.
     reach : float, default=0
@@ -67,29 +113,32 @@ class Columns:
         Whether it is enough that the rows wanted do not change any more: see `_Settling`.
     """
 
-    rows: NDArray[np.intp]
-    cols: NDArray[np.intp]
-    log_values: NDArray[np.float64]
-    views: NDArray[np.float64]
+    rows: Any
+    cols: Any
+    log_values: Any
+    views: Any
     reach: float = 0.0
     settle: bool = False
 
     @property
     def n_columns(self) -> int:
         """Number of right-hand sides."""
-        return self.views.shape[1]
+        return int(self.views.shape[1])
 
-    def log_sources(
-        self, rows: NDArray[np.intp], cols: NDArray[np.intp], n_samples: int
-    ) -> NDArray[np.float64]:
+    def block(self, some: slice) -> Columns:
+        """Return consecutive columns."""
+        here = (self.cols >= some.start) & (self.cols < some.stop)
+        return replace(
+            self, rows=self.rows[here], cols=self.cols[here] - some.start,
+            log_values=self.log_values[here], views=self.views[:, some],
+        )  # fmt: skip
+
+    def log_sources(self, rows: Any, cols: Any, n_samples: int, kernels: Kernels = NUMPY) -> Any:
         """Return log b in some rows and columns."""
-        row_place = np.full(n_samples, -1, dtype=np.intp)
-        row_place[rows] = np.arange(len(rows))
-        col_place = np.full(self.n_columns, -1, dtype=np.intp)
-        col_place[cols] = np.arange(len(cols))
-        i, j = row_place[self.rows], col_place[self.cols]
+        i = kernels.inverse(rows, n_samples)[self.rows]
+        j = kernels.inverse(cols, self.n_columns)[self.cols]
         here = (i >= 0) & (j >= 0)
-        out = np.full((len(rows), len(cols)), -np.inf)
+        out = kernels.full((len(rows), len(cols)), -np.inf)
         out[i[here], j[here]] = self.log_values[here]
         return out
 
@@ -100,7 +149,7 @@ class Solution:
 
     Attributes
     ----------
-    log_values : ndarray of shape (n_samples, n_columns)
+    log_values : array of shape (n_samples, n_columns)
         Logarithms; -inf in whole rows that no source reaches.
     n_iter : int
         Products with the graph that were needed.
@@ -110,7 +159,7 @@ class Solution:
         How far below the largest of their row entries are accurate by themselves.
     """
 
-    log_values: NDArray[np.float64]
+    log_values: Any
     n_iter: int
     converged: bool
     reach: float
@@ -120,26 +169,26 @@ class Solution:
 class _Job:
     """Rows still to be solved for some columns."""
 
-    rows: NDArray[np.intp]
-    cols: NDArray[np.intp]
+    rows: Any
+    cols: Any
 
 
 def solve_by_levels(
-    graph: NormalizedGraph,
+    graph: LevelGraph,
     columns: Columns,
     *,
     alpha: float,
     tol: float,
     max_iter: int,
-    reference: NDArray[np.float64] | None = None,
-    wanted: NDArray[np.bool_] | None = None,
-    start: NDArray[np.float64] | None = None,
+    reference: Any = None,
+    wanted: Any = None,
+    start: Any = None,
 ) -> Solution:
     """Solve (I - αS) x = b so that every row of x is accurate.
 
     Parameters
     ----------
-    graph : NormalizedGraph
+    graph : LevelGraph
         S.
     columns : Columns
         Right-hand sides.
@@ -149,12 +198,12 @@ def solve_by_levels(
         Error allowed in an entry, relative to the largest of its row.
     max_iter : int
         Limit on conjugate-gradient iterations per level.
-    reference : ndarray of shape (n_views, n_samples), optional
+    reference : array of shape (n_views, n_samples), optional
         Logarithm of an entry that the row is known to have in some other column, as
         each view sees it.
-    wanted : ndarray of bool of shape (n_samples,), optional
+    wanted : array of bool of shape (n_samples,), optional
         The rows that have to be accurate, if not all.
-    start : ndarray of shape (n_samples, n_columns), optional
+    start : array of shape (n_samples, n_columns), optional
         Logarithms of a guess, such as the solution for a graph that was much the same.
 
     Returns
@@ -167,10 +216,11 @@ def solve_by_levels(
     Sparse graphs cost O(iterations · edges · columns), dense ones O(n³ / 3).
     """
     solver = _Levels(graph, columns, alpha, tol, max_iter, reference, wanted, start)
-    jobs = [_Job(np.arange(graph.n_samples), np.arange(columns.n_columns))]
+    arange = graph.kernels.arange
+    jobs = [_Job(arange(graph.n_samples), arange(columns.n_columns))]
     while jobs:
         jobs.extend(solver.level(jobs.pop()))
-    reach = columns.reach if graph.is_sparse and not graph.factorize else np.inf
+    reach = np.inf if solver.exact else columns.reach
     return Solution(solver.log_x, solver.n_iter, solver.converged, reach)
 
 
@@ -179,271 +229,265 @@ class _Levels:
 
     def __init__(
         self,
-        graph: NormalizedGraph,
+        graph: LevelGraph,
         columns: Columns,
         alpha: float,
         tol: float,
         max_iter: int,
-        reference: NDArray[np.float64] | None,
-        wanted: NDArray[np.bool_] | None,
-        start: NDArray[np.float64] | None,
+        reference: Any,
+        wanted: Any,
+        start: Any,
     ) -> None:
-        self.wanted, self.start = wanted, start
-        self.graph = graph
-        self.columns = columns
+        self.graph, self.columns, self.wanted, self.start = graph, columns, wanted, start
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
+        self.kernels, self.xp = graph.kernels, graph.kernels.xp
         n = graph.n_samples
-        nothing = np.full((len(columns.views), n), -np.inf)
-        self.reference = nothing if reference is None else reference.copy()
-        self.log_x = np.full((n, columns.n_columns), -np.inf)
+        self.reference = self.kernels.full((len(columns.views), n), -np.inf)
+        if reference is not None:
+            self.reference[:] = reference
+        self.log_x = self.kernels.full((n, columns.n_columns), -np.inf)
         self.n_iter = 0
         self.converged = True
+        self.exact = False
 
     def level(self, job: _Job) -> list[_Job]:
         """Solve one job as far as it is accurate; return what is left of it."""
-        rows, parts, n_cut = self.graph.parts(job.rows)
-        log_rhs = self._log_rhs(rows, job.cols)
-        shift = np.maximum.reduceat(log_rhs, run_starts(parts), axis=0)
-        sourced = np.asarray(np.isfinite(shift).any(axis=1))
-        here = sourced[parts]
-        if not here.any():
+        xp, parts = self.xp, self.graph.parts(job.rows)
+        rhs = self._log_rhs(parts.rows, job.cols)
+        shift = parts.runs.max(rhs)
+        sourced = xp.isfinite(shift).any(axis=1)
+        if not sourced.any():
             return []  # islands without a source
-        if self.graph.factorize and len(rows) == self.graph.n_samples:
-            sourced[:], here[:] = True, True  # the one factorisation is of all rows
-        # Only over edges that were passed over does anybody come to the others.
-        waiting = rows[~here] if n_cut else rows[:0]
-        rows, parts = rows[here], _renumbered_runs(parts[here])
-        scale = np.where(np.isneginf(shift), 0.0, shift)[sourced]
-        if not here.all():
-            log_rhs = log_rhs[here]
-        log_rhs -= of_rows(scale, parts)
-        rhs = np.exp(log_rhs, out=log_rhs)
-        matrix = self.graph.restrict(rows)
-        if isinstance(matrix, SparseRestriction):
-            log_x, accurate, converged = self._refined(
-                matrix, rows, parts, n_cut, job.cols, rhs, scale
-            )
-        else:
-            log_x = matrix.log_solution(rhs, self.alpha)
-            log_x += of_rows(scale, parts)
-            log_error = scale + matrix.log_error
-            if n_cut:
-                log_error = np.logaddexp(log_error, self._cut_flow(log_x, n_cut))
-            accurate = self._accurate_parts(rows, parts, job.cols, log_x, log_error)
-            self.n_iter, converged = self.n_iter + 1, True
-        if self._all_wanted(rows, accurate) and not self._is_wanted(waiting).any():
+        if self.graph.factorize and len(parts.rows) == self.graph.n_samples:
+            sourced[:] = True  # the one factorisation is of all rows
+        waiting = job.rows[:0]
+        if not sourced.all():
+            here = sourced[parts.number]
+            # Only over edges that were passed over does anybody come to the others.
+            waiting = parts.rows[~here] if parts.n_cut else waiting
+            rhs, shift, parts = rhs[here], shift[sourced], parts.chosen(sourced)
+        scale = xp.where(xp.isneginf(shift), 0.0, shift)
+        rhs -= parts.spread(scale)
+        xp.exp(rhs, out=rhs)
+        matrix = self.graph.restrict(parts.rows, self.alpha)
+        solve = self._exact if matrix.is_exact else self._refined
+        log_x, accurate, converged = solve(matrix, parts, job.cols, rhs, scale)
+        del rhs
+        if self._all_wanted(parts.rows, accurate) and not self.wanted[waiting].any():
             accurate[:] = True  # nobody asks for the others
             waiting = waiting[:0]
         elif not converged or not accurate.any():
             self.converged = False  # nothing better can be had: take it and say so
             accurate[:] = True
         left = []
-        for group in _column_groups(accurate):
+        for group in _column_groups(accurate, self.kernels):
             final = accurate[:, group].all(axis=1)
             cols = job.cols[group]
-            self._keep(rows[final], cols, log_x[np.ix_(final, group)])
-            rest = np.concatenate([rows[~final], waiting])
-            if rest.size:
-                left.append(_Job(np.sort(rest), cols))
+            self._keep(parts.rows, self.kernels.places(final), cols, log_x[:, group])
+            rest = xp.concatenate([parts.rows[~final], waiting])
+            if len(rest):
+                left.append(_Job(self.kernels.distinct(rest), cols))
         return left[::-1]  # the first group, the larger, is popped first and informs the other
 
+    def _exact(
+        self, matrix: Any, parts: Parts, cols: Any, rhs: Any, scale: Any
+    ) -> tuple[Any, Any, bool]:
+        """Solve A_UU x = rhs·exp(scale) by a factorisation; returns as `_refined` does."""
+        log_x = matrix.log_solution(rhs)
+        log_x += parts.spread(scale)
+        log_error = scale + matrix.log_error
+        if parts.n_cut:
+            log_error = self.xp.logaddexp(log_error, self._cut_flow(log_x, parts.n_cut))
+        self.n_iter, self.exact = self.n_iter + 1, True
+        accurate, _ = self.accurate(parts.rows, cols, log_x, log_error, number=parts.number)
+        return log_x, accurate, True
+
     def _refined(
-        self,
-        matrix: SparseRestriction,
-        rows: NDArray[np.intp],
-        parts: NDArray[np.intp],
-        n_cut: int,
-        cols: NDArray[np.intp],
-        rhs: NDArray[np.float64],
-        scale: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], bool]:
+        self, matrix: Any, parts: Parts, cols: Any, rhs: Any, scale: Any
+    ) -> tuple[Any, Any, bool]:
         """Solve A_UU x = rhs·exp(scale) until most rows are accurate.
 
         Returns log x, which entries are accurate, and whether iterations sufficed.
         """
-        norms = np.maximum(np.linalg.norm(rhs, axis=0), _TINY)
-        x, residual, begun = self._guess(matrix, rows, parts, cols, rhs, scale, norms)
-        going = np.flatnonzero(rhs.any(axis=0))
-        relative = np.full(len(norms), np.inf)
-        goal = self.tol * (_FIRST_GOAL if self.wanted is None else _GOAL_FOR_FEW)
-        if self.wanted is not None and np.isinf(self.columns.reach):
-            goal *= _GOAL_FOR_EACH
-        spent, ahead = 0, np.minimum(0.5, goal / begun)
-        told = _Told(len(rows), len(cols))
-        sourced = np.logical_or.reduceat(rhs > 0, run_starts(parts), axis=0)
-        # The preconditioner may carry rounding into parts that a column does not reach.
-        idle = None if sourced.all() else ~sourced[parts]
+        xp, rows = self.xp, parts.rows
+        norms = self.kernels.at_least(xp.linalg.norm(rhs, axis=0), _TINY)
+        solver, begun = self._begun(matrix, parts, cols, rhs, scale, norms)
+        sourced = parts.runs.max(rhs) > 0
+        # A preconditioner may carry rounding into parts that a column does not reach.
+        idle = None if sourced.all() else ~sourced[parts.number]
+        going = sourced.any(axis=0)
         settling = None
-        if self.columns.settle and self.wanted is not None and self.start is None and not n_cut:
-            log_scale = np.where(sourced, scale, -np.inf)[:, going]
-            settling = _Settling(self, rows, parts, cols[going], log_scale)
+        if self.columns.settle and self.wanted is not None and not parts.n_cut:
+            log_scale = xp.where(sourced, scale, -np.inf)[:, going]
+            settling = _Settling(self, parts, cols[going], log_scale, solver.x[:, going], begun)
+        first, looks = self._first_goal(), 0
+        early = self.tol * _EARLY_GOAL if solver.plain_looks and settling is None else first
+        ahead = self.kernels.at_most(early / begun, 0.5)
+        relative = xp.full_like(norms, np.inf)
         while True:
-            step = np.maximum(ahead, _SMALLEST_STEP)
-            # A slice needs no copies, and at first all columns go on.
-            some: Any = slice(None) if len(going) == len(norms) else going
-            correction, n_iter, converged = matrix.correction(
-                residual[:, some], alpha=self.alpha, tol=step[some],
-                max_iter=self.max_iter - spent, watch=_watched(told, settling),
-            )  # fmt: skip
-            told.after(n_iter, float(step.max()))
-            spent += n_iter
-            x[:, some] += correction
-            del correction
+            converged = solver.advance(ahead, going, self.max_iter - solver.n_iter, settling)
+            log_x = self.kernels.at_least(solver.x, 0.0)
+            self.kernels.log(log_x, out=log_x)
+            log_x += parts.spread(scale)
             if settling is not None and settling.done:
-                self.n_iter += spent
-                with np.errstate(divide="ignore"):
-                    log_x = np.log(np.maximum(x, 0.0)) + of_rows(scale, parts)
                 if idle is not None:
                     log_x[idle] = -np.inf
-                return log_x, np.ones(x.shape, dtype=bool), True
+                self.n_iter += solver.n_iter
+                return log_x, xp.ones_like(log_x, dtype=bool), True
             settling = None  # it is a matter of bounds now
-            residual[:, some] = matrix.residual(rhs[:, some], x[:, some], self.alpha)
-            if (step > ahead).any() and converged:
-                ahead = np.minimum(0.5, ahead / step)
-                continue
-            log_x = np.maximum(x, 0.0)
-            with np.errstate(divide="ignore"):
-                np.log(log_x, out=log_x)
-            log_x += of_rows(scale, parts)
-            log_error = matrix.log_error(residual, parts, self.alpha)
-            log_error += of_rows(scale, parts)
+            sharp, looks = looks >= solver.plain_looks, looks + 1
+            log_error = solver.log_error(parts, sharp=sharp)
+            log_error += parts.spread(scale)
             if idle is not None:
                 log_x[idle], log_error[idle] = -np.inf, -np.inf
-            if n_cut:
-                log_error = np.logaddexp(log_error, self._cut_flow(log_x, n_cut))
-            accurate, excess = self.accurate(rows, cols, log_x, log_error)
-            # One step to where wanted rows should be accurate, and no further than a level goes.
-            ahead = np.exp(-np.maximum(excess, -np.log(_FURTHER)))
-            before, relative = relative, np.linalg.norm(residual, axis=0) / norms
-            # Columns that are not done, and that rounding does not keep from getting better.
-            going = np.flatnonzero(~accurate.all(axis=0) & (relative < 0.5 * before))
-            enough = accurate.all(axis=1).mean() >= _ENOUGH or self._all_wanted(rows, accurate)
-            deep = accurate.any() and (relative <= self.tol * _LEVEL_RANGE).all()
-            ahead = np.maximum(
-                ahead, np.minimum(_FURTHER, self.tol * _LEVEL_RANGE / np.maximum(relative, _TINY))
-            )
+            if parts.n_cut:
+                log_error = xp.logaddexp(log_error, self._cut_flow(log_x, parts.n_cut))
+            measured = self.wanted is not None or not sharp
+            accurate, excess = self.accurate(rows, cols, log_x, log_error, measured=measured)
+            del log_error
+            before, relative = relative, xp.linalg.norm(solver.residual, axis=0) / norms
+            final = accurate.all(axis=1)
+            share = float(final.sum()) / len(final)
             logger.debug(
                 "%d rows, %d columns, %d iterations: residual %.1e, %.1f %% of rows accurate",
-                len(rows), len(cols), spent, relative.max(), 100 * accurate.all(axis=1).mean(),
+                len(rows), len(cols), solver.n_iter, float(relative.max()), 100 * share,
             )  # fmt: skip
-            if not converged or not going.size or enough or deep:
+            if not sharp and converged:
+                if not (excess > 0).any():
+                    break
+                ahead, going, over = self._plainly(excess, relative, first)
+                looks = solver.plain_looks if over else looks
+                relative[:] = np.inf
+                continue
+            # Columns that are not done, and that rounding does not keep from getting better.
+            going = ~accurate.all(axis=0) & (relative < 0.5 * before)
+            deep = accurate.any() and (relative <= self.tol * _LEVEL_RANGE).all()
+            enough = share >= _ENOUGH or self._all_wanted(rows, accurate)
+            if not converged or not going.any() or enough or deep:
                 break
-        self.n_iter += spent
-        return log_x, accurate, converged
+            # One step to where wanted rows should be accurate, and no further than a level goes.
+            ahead = xp.exp(-self.kernels.at_least(excess, -np.log(_FURTHER)))
+            deepest = self.tol * _LEVEL_RANGE / self.kernels.at_least(relative, _TINY)
+            ahead = xp.maximum(ahead, self.kernels.at_most(deepest, _FURTHER))
+        self.n_iter += solver.n_iter
+        return log_x, accurate, bool(converged)
 
-    def _is_wanted(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        return np.ones(len(rows), dtype=bool) if self.wanted is None else self.wanted[rows]
+    def _first_goal(self) -> float:
+        """Return the relative residual at which sharp bounds are looked at first."""
+        if self.wanted is None:
+            return self.tol * _FIRST_GOAL
+        return self.tol * _GOAL_FOR_FEW * (_GOAL_FOR_EACH if np.isinf(self.columns.reach) else 1.0)
 
-    def _all_wanted(self, rows: NDArray[np.intp], accurate: NDArray[np.bool_]) -> bool:
+    def _plainly(self, excess: Any, relative: Any, first: float) -> tuple[Any, Any, bool]:
+        """Return how far which columns go before the next look, and whether that is a sharp one.
+
+        It is not where plain bounds will do soon, or residuals are not yet worth a sharp look.
+        """
+        ahead = 0.9 * self.xp.exp(-excess)
+        if (relative * ahead >= 0.9 * self.tol * _PLAIN_REACH).all():
+            return ahead, excess > 0, False
+        if (relative > first).any():
+            return first / self.kernels.at_least(relative, _TINY), excess >= 0, False
+        return ahead, excess < 0, True
+
+    def _all_wanted(self, rows: Any, accurate: Any) -> bool:
         """Tell whether all rows that somebody asks for are accurate."""
-        return self.wanted is not None and bool(accurate[self.wanted[rows]].all())
+        if self.wanted is None:
+            return False
+        return not (self.wanted[rows] & ~accurate.all(axis=1)).any()
 
-    def _guess(
-        self,
-        matrix: SparseRestriction,
-        rows: NDArray[np.intp],
-        parts: NDArray[np.intp],
-        cols: NDArray[np.intp],
-        rhs: NDArray[np.float64],
-        scale: NDArray[np.float64],
-        norms: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return where to begin on the scale of this level, its residuals, and their sizes.
+    def _begun(
+        self, matrix: Any, parts: Parts, cols: Any, rhs: Any, scale: Any, norms: Any
+    ) -> tuple[Iteration, Any]:
+        """Return an iteration on the scale of this level, and the sizes of its residuals.
 
         A guess x is multiplied by what brings Ax nearest to b, column by column: a class that
         got one more label has a smaller share of each.
         """
-        if self.start is None or len(rows) < len(self.log_x):
-            return np.zeros_like(rhs), rhs.copy(), np.ones(len(norms))
-        x = self.start[np.ix_(rows, cols)] - of_rows(scale, parts)
-        x = np.exp(np.minimum(x, _LOG_LARGE, out=x), out=x)
-        product = rhs - matrix.residual(rhs, x, self.alpha)
-        squares = np.square(product).sum(axis=0)
-        x *= np.where(squares > 0, (rhs * product).sum(axis=0) / np.maximum(squares, _TINY), 0.0)
-        residual = matrix.residual(rhs, x, self.alpha)
-        return x, residual, np.maximum(np.linalg.norm(residual, axis=0) / norms, _TINY)
+        xp, at_least = self.xp, self.kernels.at_least
+        if self.start is None or len(parts.rows) < len(self.log_x):
+            return matrix.iteration(rhs, None, None), xp.ones_like(norms)
+        x = self.start[parts.rows[:, None], cols]
+        x -= parts.spread(scale)
+        self.kernels.at_most(x, _LOG_LARGE, out=x)
+        xp.exp(x, out=x)
+        product = rhs - matrix.residual(rhs, x)
+        squares, near = xp.square(product).sum(axis=0), (rhs * product).sum(axis=0)
+        x *= xp.where(squares > 0, near / at_least(squares, _TINY), 0.0)
+        residual = matrix.residual(rhs, x)
+        begun = at_least(xp.linalg.norm(residual, axis=0) / norms, _TINY)
+        return matrix.iteration(rhs, x, residual), begun
 
-    def _cut_flow(self, log_x: NDArray[np.float64], n_cut: int) -> NDArray[np.float64]:
+    def _cut_flow(self, log_x: Any, n_cut: int) -> Any:
         """Return a bound on what flows over the edges that were cut, for each column."""
-        return np.asarray(LOG_CUT + log_x.max(axis=0) + np.log(n_cut) - np.log1p(-self.alpha))
+        return self.xp.amax(log_x, axis=0) + float(LOG_CUT + np.log(n_cut) - np.log1p(-self.alpha))
 
-    def _log_rhs(self, rows: NDArray[np.intp], cols: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _log_rhs(self, rows: Any, cols: Any) -> Any:
         """Return log (b_U + α S_UR x_R)."""
-        n = len(self.log_x)
-        out = self.columns.log_sources(rows, cols, n)
+        n, n_columns = self.log_x.shape
+        out = self.columns.log_sources(rows, cols, n, self.kernels)
         if len(rows) < n:
-            final = np.ones(n, dtype=bool)
-            final[rows] = False
-            boundary = self.graph.boundary(rows, final, self.log_x[:, cols])
-            np.logaddexp(out, np.log(self.alpha) + boundary, out=out)
+            log_x = self.log_x if len(cols) == n_columns else self.log_x[:, cols]
+            boundary = self.graph.boundary(rows, ~self.kernels.mask(rows, n), log_x)
+            boundary += float(np.log(self.alpha))
+            self.xp.logaddexp(out, boundary, out=out)
         return out
 
     def accurate(
         self,
-        rows: NDArray[np.intp],
-        cols: NDArray[np.intp],
-        log_x: NDArray[np.float64],
-        log_error: NDArray[np.float64],
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        rows: Any,
+        cols: Any,
+        log_x: Any,
+        log_error: Any,
+        *,
+        number: Any = None,
+        measured: bool = False,
+    ) -> tuple[Any, Any]:
         """Tell which entries are within `tol` of the largest of their row, in every view.
 
-        Returns that, and by how much errors of wanted rows are too large, as logarithms; 0 if all
-        rows are wanted.
+        Returns that, and by how much errors of wanted rows are too large, as logarithms, if that
+        is to be `measured`. With the `number` of their parts, rows have errors by part, which
+        only take away: what is too small serves as "largest" as well as what is right.
         """
-        accurate = np.ones(log_x.shape, dtype=bool)
-        excess = np.zeros(len(cols))
-        log_tol, reach = np.log(self.tol), self.columns.reach
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            value, error, out = log_x[part], log_error[part], accurate[part]
-            # Only what stands clear of its own error may serve as "largest".
-            clear = np.where(error < value - np.log(2.0), value, -np.inf)
-            for view, reference in zip(self.columns.views[:, cols], self.reference):
-                seen = np.flatnonzero(view > -np.inf)
-                if seen.size:
-                    largest = (clear[:, seen] + view[seen]).max(axis=1)
-                    least = np.maximum(largest, reference[rows[part]]) - reach
-                    allowed = np.maximum(clear[:, seen] + view[seen], least[:, None])
-                    most = log_tol + allowed - view[seen]
-                    out[:, seen] &= error[:, seen] <= most
+        xp, reach, log_tol = self.xp, self.columns.reach, float(np.log(self.tol))
+        accurate, excess = xp.ones_like(log_x, dtype=bool), self.kernels.full(len(cols), 0.0)
+        views = list(self._views(cols))
+        for start in range(0, len(rows), self.kernels.rows_at_once):
+            part = slice(start, start + self.kernels.rows_at_once)
+            value, out = log_x[part], accurate[part]
+            if number is None:
+                error = log_error[part]
+                # Only what stands clear of its own error may serve as "largest".
+                value = xp.where(error < value - _LOG_2, value, -np.inf)
+            else:
+                error = log_error[number[part]]
+            for view, seen, reference in views:
+                own = value[:, seen] + view
+                largest = xp.maximum(xp.amax(own, axis=1), reference[rows[part]])
+                most = log_tol + xp.maximum(own, (largest - reach)[:, None]) - view
+                over = error[:, seen] > most
+                out[:, seen] &= ~over
+                if measured:
                     if self.wanted is not None:
-                        asked = self.wanted[rows[part]][:, None] & (error[:, seen] > most)
-                        over = np.subtract(
-                            error[:, seen], most, where=asked, out=np.zeros_like(most)
-                        )
-                        excess[seen] = np.maximum(excess[seen], over.max(axis=0, initial=0.0))
+                        over &= self.wanted[rows[part]][:, None]
+                    by = xp.where(over, error[:, seen], 0.0) - xp.where(over, most, 0.0)
+                    excess[seen] = xp.maximum(excess[seen], xp.amax(by, axis=0))
         return accurate, excess
 
-    def _accurate_parts(
-        self,
-        rows: NDArray[np.intp],
-        parts: NDArray[np.intp],
-        cols: NDArray[np.intp],
-        log_x: NDArray[np.float64],
-        log_error: NDArray[np.float64],
-    ) -> NDArray[np.bool_]:
-        """Do the same where errors are known for each part and column, and only take away.
-
-        What is too small serves as "largest" of its row as well as what is right.
-        """
-        accurate = np.ones(log_x.shape, dtype=bool)
+    def _views(self, cols: Any) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield, for every view that compares some of the columns: factors, which, reference."""
         for view, reference in zip(self.columns.views[:, cols], self.reference):
-            seen = np.flatnonzero(view > -np.inf)
-            if seen.size:
-                largest = (log_x[:, seen] + view[seen]).max(axis=1)
-                least = np.maximum(largest, reference[rows]) - self.columns.reach
-                for column in seen:
-                    allowed = np.log(self.tol) + np.maximum(log_x[:, column] + view[column], least)
-                    accurate[:, column] &= allowed >= (log_error[:, column] + view[column])[parts]
-        return accurate
+            seen = view > -np.inf
+            if seen.any():
+                places = slice(None) if seen.all() else self.kernels.places(seen)
+                yield view[places], places, reference
 
-    def _keep(
-        self, rows: NDArray[np.intp], cols: NDArray[np.intp], log_x: NDArray[np.float64]
-    ) -> None:
-        self.log_x[np.ix_(rows, cols)] = log_x
+    def _keep(self, rows: Any, final: Any, cols: Any, log_x: Any) -> None:
+        rows, log_x = rows[final], log_x[final]
+        self.log_x[rows[:, None], cols] = log_x
         for view, reference in zip(self.columns.views[:, cols], self.reference):
-            largest = (log_x + view).max(axis=1)
-            reference[rows] = np.maximum(reference[rows], largest)
+            largest = self.xp.amax(log_x + view, axis=1)
+            reference[rows] = self.xp.maximum(reference[rows], largest)
 
 
 class _Settling:
@@ -456,82 +500,38 @@ class _Settling:
     """
 
     def __init__(
-        self,
-        levels: _Levels,
-        rows: NDArray[np.intp],
-        parts: NDArray[np.intp],
-        cols: NDArray[np.intp],
-        scale: NDArray[np.float64],
+        self, levels: _Levels, parts: Parts, cols: Any, scale: Any, x: Any, begun: Any
     ) -> None:
-        assert levels.wanted is not None
-        self._levels, self._cols = levels, cols
-        self._at = np.flatnonzero(levels.wanted[rows])
-        self._rows = rows[self._at]
-        self._scale = scale[parts[self._at]]
-        self._before, self._next = np.zeros((len(self._at), len(cols))), FIRST_LOOK
+        self._levels, self._cols, self._begun = levels, cols, float(begun.max())
+        self._at = levels.kernels.places(levels.wanted[parts.rows])
+        self._rows = parts.rows[self._at]
+        self._scale = scale[parts.number[self._at]]
+        self._before, self._next = x[self._at], _FIRST_LOOK
         self.done = not len(self._at)
 
-    def __call__(self, share: float, look: Callable[[NDArray[np.intp]], Any]) -> bool:
+    def __call__(self, share: float, look: Callable[[Any], Any]) -> bool:
         """Tell whether they have, at a share of the first residual."""
-        if share > self._next:
+        if share * self._begun > self._next:
             return False
-        now = look(self._at).astype(np.float64)
-        with np.errstate(divide="ignore"):
-            value = np.log(np.maximum(now, 0.0)) + self._scale
-            change = np.log(np.abs(now - self._before)) + self._scale
+        log, now = self._levels.kernels.log, look(self._at)
+        value = log(self._levels.kernels.at_least(now, 0.0)) + self._scale
+        change = log(abs(now - self._before)) + self._scale
         accurate, _ = self._levels.accurate(self._rows, self._cols, value, change)
-        self._before, self._next = now, share / BETWEEN_LOOKS
+        self._before, self._next = now, share * self._begun / _BETWEEN_LOOKS
         self.done = bool(accurate.all())
         return self.done
 
 
-def _watched(told: _Told, settling: _Settling | None) -> Watch:
-    """Return what is done after every iteration."""
-
-    def watch(n_iter: int, share: float, look: Callable[[NDArray[np.intp]], Any]) -> bool:
-        told.within(n_iter, share)
-        return settling is not None and settling(share, look)
-
-    return watch
-
-
-class _Told:
-    """Lines about a solve that takes long: iterations and residual over all its corrections."""
-
-    def __init__(self, n_rows: int, n_columns: int) -> None:
-        self._size = n_rows, n_columns
-        self._n_iter, self._residual = 0, 1.0  # before the correction that is under way
-
-    def within(self, n_iter: int, share: float) -> None:
-        """Tell how far a correction has come, and what share of the residual it has left."""
-        pulse(
-            "walking over %d rows from %d sources: %d iterations, residual %.1e",
-            *self._size, self._n_iter + n_iter, self._residual * share,
-        )  # fmt: skip
-
-    def after(self, n_iter: int, share: float) -> None:
-        """Count a correction that is made."""
-        self._n_iter += n_iter
-        self._residual *= share
-
-
-def _column_groups(accurate: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
+def _column_groups(accurate: Any, kernels: Kernels) -> list[Any]:
     """Split off columns that would keep most rows of the others from being final."""
-    n_columns = accurate.shape[1]
-    everyone = np.arange(n_columns)
+    everyone = kernels.arange(accurate.shape[1])
     per_column = accurate.sum(axis=0)
     good = per_column >= 0.5 * per_column.max()
-    together = accurate.all(axis=1).sum()
+    together = int(accurate.all(axis=1).sum())
     if good.all() and together:
         return [everyone]
     if good.all():  # as many rows each, but no row in common
-        good = (accurate == accurate[:, [np.argmax(per_column)]]).all(axis=0)
-    elif accurate[:, good].all(axis=1).sum() < 2 * together:
+        good = (accurate == accurate[:, int(per_column.argmax())][:, None]).all(axis=0)
+    elif int(accurate[:, good].all(axis=1).sum()) < 2 * together:
         return [everyone]
     return [everyone[good], everyone[~good]]
-
-
-def _renumbered_runs(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the number of the run each number stands in."""
-    changed = numbers[1:] != numbers[:-1]
-    return np.concatenate([[0], np.cumsum(changed)]).astype(np.intp)

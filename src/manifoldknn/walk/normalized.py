@@ -13,17 +13,14 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.base.csr import kept_entries
+from manifoldknn.base.kernels import NUMPY
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.aggregates import Levels, restricted
-from manifoldknn.walk.restriction import (
-    DenseRestriction,
-    FactorRestriction,
-    Restriction,
-    SparseRestriction,
-    run_starts,
-)
+from manifoldknn.walk.factor import DenseInverse, FactorizedInverse
+from manifoldknn.walk.restriction import LOG_CUT, Parts, SparseRestriction
 
-LOG_CUT = -700.0  # exp() of less is lost or nearly so
+Restriction = SparseRestriction | FactorizedInverse | DenseInverse
+
 _CHUNK = 1 << 21
 
 
@@ -55,6 +52,15 @@ class Division:
     log_values: NDArray[np.float64]
 
 
+@dataclass
+class _Known:
+    """What a graph remembers: its parts, A of all rows for an α, and its division at a limit."""
+
+    parts: Parts | None = None
+    whole: tuple[float, Restriction] | None = None
+    division: tuple[float, Division | None] | None = None
+
+
 class NormalizedGraph:
     """S = D^-½ W D^-½ with entries as logarithms, and its restrictions.
 
@@ -62,6 +68,8 @@ class NormalizedGraph:
     which may be empty, hold rows that belong together, for long walks; `n_jobs` threads share
     products with all rows.
     """
+
+    kernels = NUMPY
 
     def __init__(self, graph: ConstrainedGraph) -> None:
         self.factorize = False
@@ -81,9 +89,7 @@ class NormalizedGraph:
             self.log_s -= half
         linked = graph.must_links_per_row() > 0
         self.group = np.where(linked, graph.must_link, -1)
-        self._whole: Restriction | None = None
-        self._whole_parts: tuple[NDArray[np.intp], NDArray[np.intp], int] | None = None
-        self._division: tuple[float, Division | None] | None = None
+        self.known = _Known()
 
     def going(
         self, *, factorize: bool = False, levels: Levels = (), n_jobs: int | None = 1
@@ -91,7 +97,7 @@ class NormalizedGraph:
         """Return the same graph, prepared for a way of solving with it."""
         graph = copy(self)
         graph.factorize, graph.levels, graph.n_jobs = factorize, levels, n_jobs
-        graph._whole, graph._division = None, None
+        graph.known = _Known(self.known.parts)
         return graph
 
     @classmethod
@@ -103,29 +109,27 @@ class NormalizedGraph:
         graph.log_s, graph.log_degrees, graph.group = log_s, log_degrees, group
         graph.n_samples, graph.is_sparse, graph.factorize = len(log_degrees), True, False
         graph.levels, graph.n_jobs = (), 1
-        graph._whole, graph._whole_parts, graph._division = None, None, None
+        graph.known = _Known()
         return graph
 
-    def parts(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
-        """Return some ascending rows, those of a connected part together, and the part of each.
+    def parts(self, rows: NDArray[np.intp]) -> Parts:
+        """Return connected parts of some ascending rows; those of all rows are kept.
 
-        The last number counts edges passed over because their entry in S is below ``exp(LOG_CUT)``.
+        Edges are passed over, and counted, if their entry in S is below ``exp(LOG_CUT)``.
         """
-        everything = len(rows) == len(self.log_degrees)
-        if everything and self._whole_parts is not None:
-            return self._whole_parts
-        if not self.is_sparse:
-            whole = rows, np.zeros(len(rows), dtype=np.intp), 0
-            if everything:
-                self._whole_parts = whole
-            return whole
-        s = self.log_s if everything else self._sub(rows)
-        seen = s.data > LOG_CUT
-        part = _connected(s if seen.all() else kept_entries(s, seen), self.group[rows])
-        order = np.argsort(part, kind="stable")
-        found = rows[order], part[order], int(np.sum(~seen))
+        everything = len(rows) == self.n_samples
+        if everything and self.known.parts is not None:
+            return self.known.parts
+        if self.is_sparse:
+            s = self.log_s if everything else self._sub(rows)
+            seen = s.data > LOG_CUT
+            part = _connected(s if seen.all() else kept_entries(s, seen), self.group[rows])
+            order = np.argsort(part, kind="stable")
+            found = Parts(rows[order], part[order], int(np.sum(~seen)))
+        else:
+            found = Parts(rows, np.zeros(len(rows), dtype=np.intp), 0)
         if everything:
-            self._whole_parts = found
+            self.known.parts = found
         return found
 
     def divided(self, log_least: float) -> Division | None:
@@ -134,9 +138,9 @@ class NormalizedGraph:
         Edges within a part stay, however weak. None if there is one part, or none is joined to
         another. What was found last is kept.
         """
-        known = self._division
+        known = self.known.division
         if known is None or known[0] != log_least:
-            known = self._division = log_least, self._divided(log_least)
+            known = self.known.division = log_least, self._divided(log_least)
         return known[1]
 
     def _divided(self, log_least: float) -> Division | None:
@@ -158,12 +162,12 @@ class NormalizedGraph:
             self.log_s.indices[~within], self.log_s.data[~within],
         )  # fmt: skip
 
-    def restrict(self, rows: NDArray[np.intp]) -> Restriction:
+    def restrict(self, rows: NDArray[np.intp], alpha: float) -> Restriction:
         """Return A_UU for U = rows; the one for all rows, in the order of `parts`, is kept."""
-        known = self._whole_parts
-        everything = known is not None and np.array_equal(rows, known[0])
-        if everything and self._whole is not None:
-            return self._whole
+        parts, whole = self.known.parts, self.known.whole
+        everything = parts is not None and rows is parts.rows
+        if everything and whole is not None and whole[0] == alpha:
+            return whole[1]
         half = 0.5 * self.log_degrees[rows]
         restriction: Restriction
         if self.is_sparse:
@@ -172,15 +176,16 @@ class NormalizedGraph:
             linked = np.flatnonzero(self.group[rows] >= 0)
             group = _renumbered(self.group[rows[linked]])
             if self.factorize:
-                restriction = FactorRestriction(s, linked, group, half)
+                scale = np.exp(-half[linked])
+                restriction = FactorizedInverse(s, linked, group, scale, alpha)
             else:
                 levels = restricted(self.levels, rows)
-                restriction = SparseRestriction(s, linked, group, half, levels, self.n_jobs)
+                restriction = SparseRestriction(s, linked, group, half, alpha, levels, self.n_jobs)
         else:
             s = self.log_s[np.ix_(rows, rows)]
-            restriction = DenseRestriction(np.exp(s, out=s))
+            restriction = DenseInverse(np.exp(s, out=s), alpha)
         if everything:
-            self._whole = restriction
+            self.known.whole = alpha, restriction
         return restriction
 
     def boundary(
@@ -257,17 +262,8 @@ def add_log_products(
     """
     for part in _row_chunks(rows, log_x.shape[1]):
         terms = log_values[part, None] + log_x[cols[part]]
-        at = rows[part]
-        starts = run_starts(at)
-        top = np.maximum.reduceat(terms, starts, axis=0)
-        top = np.where(np.isneginf(top), 0.0, top)
-        sums = np.add.reduceat(np.exp(terms - np.repeat(top, _lengths(at), axis=0)), starts)
-        with np.errstate(divide="ignore"):
-            out[at[starts]] = np.log(sums) + top
-
-
-def _lengths(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-    return np.diff(np.append(run_starts(numbers), len(numbers)))
+        runs = NUMPY.runs_of(rows[part])
+        out[rows[part][runs.offsets[:-1]]] = runs.log_sum(terms)
 
 
 def _renumbered(numbers: NDArray[np.intp]) -> NDArray[np.intp]:

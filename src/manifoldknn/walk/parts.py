@@ -22,9 +22,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.base.kernels import NUMPY
 from manifoldknn.walk.levels import Columns, Solution, solve_by_levels
 from manifoldknn.walk.normalized import Division, NormalizedGraph, add_log_products
-from manifoldknn.walk.restriction import run_starts
 
 _HARDLY = 1e-2  # of 1 - α: the largest entry of S between two parts
 _NEGLIGIBLE = 0.1  # of the tolerance: what may be missing in the end
@@ -243,7 +243,8 @@ class _Parts:
             return out
         order = np.argsort(self.part, kind="stable")
         known = (self._counts() - half[:, None])[order]
-        out[heard] -= np.minimum.reduceat(known, run_starts(self.part[order]), axis=0)[heard]
+        starts = NUMPY.runs_of(self.part[order]).offsets[:-1]
+        out[heard] -= np.minimum.reduceat(known, starts, axis=0)[heard]
         shares = np.full(new.shape, -np.inf)
         np.subtract(new, self.log_x[self.ends], out=shares, where=new > -np.inf)
         beside = np.full(out.shape, -np.inf)

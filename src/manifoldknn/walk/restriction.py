@@ -1,7 +1,6 @@
-"""Solving with A_UU = I - αS_UU for some rows U, and how wrong a solution can be.
+"""Iterating with A_UU = I - αS_UU for some rows U, and how wrong a solution can be.
 
-A factorisation is accurate to rounding. Conjugate gradients are not; with the
-residual r, all of these hold:
+With the residual r, all of these hold:
 
     |x_i - x̂_i| ≤ ‖r‖₂ / (1 - α)                        (eigenvalues of A are ≥ 1 - α),
     |x_i - x̂_i| ≤ √d_i · max_m (|r_m| / √d_m) / (1 - α)   (rows of P sum to at most 1),
@@ -11,30 +10,108 @@ The third is sharper by a factor of about 100. One solve serves all columns, wit
 the largest |r| of each row, and may be rough: what is wrong with it is bounded
 by the first two.
 
-Corrections are computed in single precision, which halves what memory has to
-deliver, and residuals in double: iterative refinement gives double precision
+On the processor, corrections are computed in single precision, which halves what memory has
+to deliver, and residuals in double: iterative refinement gives double precision
 at the price of single.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 from manifoldknn.base.csr import row_range
+from manifoldknn.base.kernels import NUMPY, Kernels
+from manifoldknn.base.progress import pulse
 from manifoldknn.base.threads import Crew
 from manifoldknn.walk.aggregates import Levels, Preconditioner
 from manifoldknn.walk.blockcg import Watch, block_cg
-from manifoldknn.walk.factor import FactorizedInverse
 
-_LOG_UNDERFLOW = np.log(1e-290)  # what underflow can lose of numbers up to 1
-_ENVELOPE_TOL = 1e-3
-_ENTRIES_PER_THREAD = 1 << 17  # of S, times columns: less is not worth sharing out
+LOG_CUT = -700.0  # exp() of less is lost or nearly so
 LONG_WALK = 0.995  # α from which conjugate gradients are slow without a preconditioner
+ENVELOPE_TOL, ENVELOPE_ITERATIONS = 1e-3, 200  # of the solve for the third bound
+_ENTRIES_PER_THREAD = 1 << 17  # of S, times columns: less is not worth sharing out
+_SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
+
+
+class Parts:
+    """Some rows, those of one connected part together.
+
+    `number` is the part of each, ascending from 0; `n_cut` edges were passed over because their
+    entry in S is below ``exp(LOG_CUT)``.
+    """
+
+    def __init__(self, rows: Any, number: Any, n_cut: int, kernels: Kernels = NUMPY) -> None:
+        self.rows, self.number, self.n_cut, self.kernels = rows, number, n_cut, kernels
+        self.runs = kernels.runs_of(number)
+
+    def spread(self, values: Any) -> Any:
+        """Return for every row what holds for its part, or one row where that does for all."""
+        return values if len(values) == 1 else values[self.number]
+
+    def chosen(self, wanted: Any) -> Parts:
+        """Return the parts of a mask."""
+        here = wanted[self.number]
+        number = (self.kernels.xp.cumsum(wanted, 0) - 1)[self.number[here]]
+        return Parts(self.rows[here], number, self.n_cut, self.kernels)
+
+
+def log_error(
+    size: Any,
+    parts: Parts,
+    half_log_degrees: Any,
+    alpha: float,
+    spread: Callable[[Any], tuple[Any, Any]] | None,
+) -> Any:
+    """Return the logarithm of the smallest bound in the text of this module, for every entry.
+
+    Parameters
+    ----------
+    size : array of shape (n_rows, n_columns)
+        |r|, which is written over.
+    parts : Parts
+        Of these rows; errors are bounded part by part.
+    half_log_degrees : array of shape (n_rows,)
+        log √d.
+    alpha : float
+        Share of strength kept per step.
+    spread : callable, optional
+        Returns about A⁻¹ times a column, and what is left of that; without it, the third bound
+        is left out.
+    """
+    xp, kernels = parts.kernels.xp, parts.kernels
+    plain = _log_norm_bound(size, parts, half_log_degrees, alpha)
+    scale = xp.amax(size, axis=0)
+    if spread is None or not scale.any():
+        return plain
+    size /= xp.where(scale > 0, scale, 1.0)
+    envelope = xp.amax(size, axis=1, keepdims=True)
+    found, rest = spread(envelope)
+    walked = xp.logaddexp(
+        kernels.log(kernels.at_least(found, 0.0)),
+        _log_norm_bound(xp.abs(rest), parts, half_log_degrees, alpha),
+    )
+    return xp.minimum(plain, walked + kernels.log(scale), out=plain)
+
+
+def _log_norm_bound(size: Any, parts: Parts, half_log_degrees: Any, alpha: float) -> Any:
+    """Return the smaller of the first two bounds, for absolute residuals."""
+    xp, kernels, half = parts.kernels.xp, parts.kernels, half_log_degrees[:, None]
+    largest = parts.runs.max(size)
+    # Squares of residuals below 1e-162 would vanish: scale them first.
+    work = size / parts.spread(xp.where(largest > 0, largest, 1.0))
+    norm = kernels.log(largest) + 0.5 * kernels.log(parts.runs.sum(xp.square(work, out=work)))
+    kernels.log(size, out=work)
+    work -= half
+    xp.add(half, parts.spread(parts.runs.max(work)), out=work)
+    xp.minimum(work, parts.spread(norm), out=work)
+    work -= float(np.log1p(-alpha))
+    return work
 
 
 class _Product:
@@ -49,8 +126,10 @@ class _Product:
         linked: NDArray[np.intp],
         group: NDArray[np.intp],
         scale: NDArray[np.float64],
+        alpha: float,
         dtype: Any,
     ) -> None:
+        self._alpha = alpha
         self.s = _converted(s, dtype)
         self.linked = linked
         self.scale = scale.astype(dtype)[:, None]
@@ -65,14 +144,14 @@ class _Product:
         )
         self.gather = sparse.csr_array(self.indicator.T)
 
-    def __call__(self, v: NDArray[Any], alpha: float, crew: Crew) -> NDArray[Any]:
+    def __call__(self, v: NDArray[Any], crew: Crew) -> NDArray[Any]:
         """Return the product with a block of columns."""
         out = self._rows_times(v, crew)
         if self.linked.size:
             scaled = self.scale * v[self.linked]
             sums = self.indicator @ (self.gather @ scaled)
             out[self.linked] += self.scale * (sums - scaled)
-        out *= -out.dtype.type(alpha)
+        out *= -out.dtype.type(self._alpha)
         out += v
         return out
 
@@ -104,11 +183,15 @@ class SparseRestriction:
         Rows with must-links and their class.
     half_log_degrees : ndarray
         log √d of the rows.
+    alpha : float
+        Share of strength kept per step.
     levels : tuple of ndarray, optional
         Rows that belong together, from `aggregates`: long walks are then much quicker.
     n_jobs : int, optional
         Threads; all cores by default. The answer does not depend on it.
     """
+
+    is_exact = False
 
     def __init__(
         self,
@@ -116,19 +199,19 @@ class SparseRestriction:
         linked: NDArray[np.intp],
         group: NDArray[np.intp],
         half_log_degrees: NDArray[np.float64],
+        alpha: float,
         levels: Levels = (),
         n_jobs: int | None = 1,
     ) -> None:
-        scale = np.exp(-half_log_degrees[linked])
-        self.half_log_degrees = half_log_degrees
-        self._double = _Product(s, linked, group, scale, np.float64)
-        self._single = _Product(s, linked, group, scale, np.float32)
+        parts = s, linked, group, np.exp(-half_log_degrees[linked]), alpha
+        self.half_log_degrees, self.alpha = half_log_degrees, alpha
+        self._double, self._single = _Product(*parts, np.float64), _Product(*parts, np.float32)
         self._levels, self._n_jobs = levels, n_jobs
         self._preconditioner: Preconditioner | None = None
 
-    def precondition(self, alpha: float) -> Preconditioner | None:
+    def precondition(self) -> Preconditioner | None:
         """Return about A⁻¹ where walks are long; made once, before threads ask for it."""
-        if not self._levels or alpha < LONG_WALK:
+        if not self._levels or self.alpha < LONG_WALK:
             return None
         if self._preconditioner is None:
             product = self._double
@@ -137,7 +220,7 @@ class SparseRestriction:
                 (product.scale[:, 0], (product.linked, product.indicator.indices)), shape=(n, m)
             )
             self._preconditioner = Preconditioner(
-                product.s, links, self.half_log_degrees, self._levels, alpha
+                product.s, links, self.half_log_degrees, self._levels, self.alpha
             )
         return self._preconditioner
 
@@ -145,7 +228,6 @@ class SparseRestriction:
         self,
         residual: NDArray[np.float64],
         *,
-        alpha: float,
         tol: float | NDArray[np.float64],
         max_iter: int,
         watch: Watch | None = None,
@@ -156,8 +238,6 @@ class SparseRestriction:
         ----------
         residual : ndarray of shape (n_rows, n_columns)
             What is left of the right-hand sides.
-        alpha : float
-            Share of strength kept per step.
         tol : float
             Relative residual, not below 1e-5.
         max_iter : int
@@ -180,135 +260,100 @@ class SparseRestriction:
         np.divide(residual, scale, out=rhs, casting="same_kind")
         with Crew(self._n_jobs) as crew:
             x, n_iter, converged = block_cg(
-                lambda v: self._single(v, alpha, crew),
+                lambda v: self._single(v, crew),
                 rhs,
                 tol=tol,
                 max_iter=max_iter,
-                precondition=self.precondition(alpha),
+                precondition=self.precondition(),
                 watch=watch and _watching(watch, scale),
             )
         return x * scale, n_iter, converged
 
-    def residual(
-        self, rhs: NDArray[np.float64], x: NDArray[np.float64], alpha: float
-    ) -> NDArray[np.float64]:
+    def residual(self, rhs: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return rhs - A_UU x in double precision."""
         with Crew(self._n_jobs) as crew:
-            product = self._double(x, alpha, crew)
+            product = self._double(x, crew)
         return np.subtract(rhs, product, out=product)
 
-    def log_error(
-        self, residual: NDArray[np.float64], parts: NDArray[np.intp], alpha: float
-    ) -> NDArray[np.float64]:
-        """Return the logarithm of a bound on the error of every entry.
+    def log_error(self, residual: NDArray[np.float64], parts: Parts, sharp: bool = True) -> Any:
+        """Return the logarithm of a bound on the error of every entry, given ``rhs - A_UU x``."""
 
-        Parameters
-        ----------
-        residual : ndarray of shape (n_rows, n_columns)
-            ``rhs - A_UU x``.
-        parts : ndarray of shape (n_rows,)
-            Connected part of each row, ascending; errors are bounded part by part.
-        alpha : float
-            Share of strength kept per step.
+        def spread(envelope: Any) -> tuple[Any, Any]:
+            found, _, _ = self.correction(envelope, tol=ENVELOPE_TOL, max_iter=ENVELOPE_ITERATIONS)
+            return found, self.residual(envelope, found)
 
-        Returns
-        -------
-        ndarray of shape (n_rows, n_columns)
-            The smallest of the three bounds in the text of this module.
-        """
-        size = np.abs(residual)
-        plain = self._log_norm_bound(size, parts, alpha)
-        scale = size.max(axis=0, initial=0.0)
-        if not scale.any():
-            return plain
-        envelope = np.max(size / np.where(scale > 0, scale, 1.0), axis=1, keepdims=True)
-        spread, _, _ = self.correction(envelope, alpha=alpha, tol=_ENVELOPE_TOL, max_iter=200)
-        rest = np.abs(self.residual(envelope, spread, alpha))
-        with np.errstate(divide="ignore"):
-            walked = np.logaddexp(
-                np.log(np.maximum(spread, 0.0)), self._log_norm_bound(rest, parts, alpha)
-            )
-            walked = walked + np.log(scale)
-        return np.minimum(plain, walked, out=plain)
+        how = self.half_log_degrees, self.alpha, spread if sharp else None
+        return log_error(np.abs(residual), parts, *how)
 
-    def _log_norm_bound(
-        self, size: NDArray[np.float64], parts: NDArray[np.intp], alpha: float
-    ) -> NDArray[np.float64]:
-        """Return the smaller of the first two bounds, for absolute residuals."""
-        starts = run_starts(parts)
-        half = self.half_log_degrees[:, None]
-        largest = np.maximum.reduceat(size, starts, axis=0)
-        # Squares of residuals below 1e-162 would vanish: scale them first.
-        work = size / of_rows(np.where(largest > 0, largest, 1.0), parts)
-        np.square(work, out=work)
-        with np.errstate(divide="ignore"):
-            norm = np.log(largest) + 0.5 * np.log(np.add.reduceat(work, starts, axis=0))
-            np.log(size, out=work)
-        work -= half
-        walk = np.maximum.reduceat(work, starts, axis=0)
-        np.add(half, of_rows(walk, parts), out=work)
-        np.minimum(of_rows(norm, parts), work, out=work)
-        work -= np.log1p(-alpha)
-        return work
+    def iteration(
+        self, rhs: NDArray[np.float64], x: NDArray[np.float64] | None, residual: Any
+    ) -> Refinement:
+        """Return what goes from x, or from nothing, towards the solution of A_UU x = rhs."""
+        return Refinement(self, rhs, x, residual)
 
 
-class FactorRestriction:
-    """A_UU = I - αS_UU for a sparse graph, by sparse factorisation.
+class Refinement:
+    """A_UU x = rhs on its way to a solution: corrections in single precision, residuals in double.
 
-    Factorising an M-matrix adds terms of one sign: every entry of the solution keeps
-    its relative accuracy, and only underflow can lose one.
-
-    Parameters
-    ----------
-    s, linked, group, half_log_degrees
-        As in `SparseRestriction`.
+    `x` is what there is so far, `residual` what is left of `rhs`, after `n_iter` iterations.
     """
 
-    log_error = _LOG_UNDERFLOW
+    plain_looks = 0  # the third bound costs little beside corrections
 
     def __init__(
-        self,
-        s: Any,
-        linked: NDArray[np.intp],
-        group: NDArray[np.intp],
-        half_log_degrees: NDArray[np.float64],
+        self, matrix: SparseRestriction, rhs: NDArray[np.float64], x: Any, residual: Any
     ) -> None:
-        self._parts = s, linked, group, np.exp(-half_log_degrees[linked])
-        self._inverse: FactorizedInverse | None = None
+        self._matrix, self._rhs = matrix, rhs
+        self.x = np.zeros_like(rhs) if x is None else x
+        self.residual = rhs.copy() if x is None else residual
+        self.n_iter, self._share = 0, 1.0
 
-    def log_solution(self, rhs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-        """Return log x for A_UU x = rhs, with errors of no more than exp(log_error)."""
-        if self._inverse is None:
-            self._inverse = FactorizedInverse(*self._parts, alpha)
-        return _log_of_nonnegative(self._inverse.solve(rhs))
+    def advance(
+        self,
+        ahead: NDArray[np.float64],
+        going: NDArray[np.bool_],
+        max_iter: int,
+        settled: Callable[[float, Callable[[Any], Any]], bool] | None = None,
+    ) -> bool:
+        """Make residuals of some columns smaller by the factors `ahead`, and tell if they are.
 
+        `settled` is asked during the first correction, after every iteration: see `Iteration`.
+        """
+        # A slice needs no copies, and at first all columns go on.
+        some: Any = slice(None) if going.all() else np.flatnonzero(going)
+        ahead, last = ahead[some], self.n_iter + max_iter
+        while True:
+            step = np.maximum(ahead, _SMALLEST_STEP)
+            enough = False
 
-class DenseRestriction:
-    """A_UU = I - αS_UU for a dense graph, by Cholesky factorisation, as accurate.
+            def watch(n_iter: int, share: float, look: Any, settled: Any = settled) -> bool:
+                nonlocal enough
+                pulse(
+                    "walking over %d rows from %d sources: %d iterations, residual %.1e",
+                    *self.x.shape, self.n_iter + n_iter, self._share * share,
+                )  # fmt: skip
+                enough = settled is not None and settled(
+                    share, lambda rows: self.x[rows][:, some] + look(rows)
+                )
+                return enough
 
-    Parameters
-    ----------
-    s : ndarray
-        S_UU, symmetric, in an array of its own: the factor takes its place.
-    """
+            correction, n_iter, converged = self._matrix.correction(
+                self.residual[:, some], tol=step, max_iter=last - self.n_iter, watch=watch
+            )
+            self.n_iter += n_iter
+            self._share *= float(step.max())
+            self.x[:, some] += correction
+            del correction
+            if enough:
+                return True  # and nobody looks at the residual
+            self.residual[:, some] = self._matrix.residual(self._rhs[:, some], self.x[:, some])
+            if not converged or not (step > ahead).any():
+                return converged
+            ahead, settled = np.minimum(0.5, ahead / step), None
 
-    log_error = _LOG_UNDERFLOW
-
-    def __init__(self, s: NDArray[np.float64]) -> None:
-        self._matrix = s
-        self._factor: Any = None
-
-    def log_solution(self, rhs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-        """Return log x for A_UU x = rhs, with errors of no more than exp(log_error)."""
-        if self._factor is None:
-            matrix = self._matrix.T  # column by column in memory, as LAPACK wants it
-            matrix *= -alpha
-            matrix[np.diag_indices_from(matrix)] += 1.0
-            self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
-        return _log_of_nonnegative(linalg.cho_solve(self._factor, rhs))
-
-
-Restriction = SparseRestriction | FactorRestriction | DenseRestriction
+    def log_error(self, parts: Parts, *, sharp: bool) -> Any:
+        """Return the logarithm of a bound on the error of every entry."""
+        return self._matrix.log_error(self.residual, parts, sharp)
 
 
 def _watching(watch: Watch, scale: NDArray[np.float64]) -> Watch:
@@ -316,23 +361,7 @@ def _watching(watch: Watch, scale: NDArray[np.float64]) -> Watch:
     return lambda n_iter, share, look: watch(n_iter, share, lambda rows: look(rows) * scale)
 
 
-def _log_of_nonnegative(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    np.maximum(x, 0.0, out=x)
-    with np.errstate(divide="ignore"):
-        return np.log(x, out=x)
-
-
-def of_rows(values: NDArray[np.float64], parts: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the values of each row's part; with a single part, one row that serves all."""
-    return values if len(values) == 1 else values[parts]
-
-
 def _converted(matrix: Any, dtype: Any) -> Any:
     """Return a CSR matrix in another precision that shares its structure."""
     data = matrix.data.astype(dtype, copy=False)
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def run_starts(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the first position of each run of equal numbers."""
-    return np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manifoldknn.walk.levels import Columns, solve_by_levels
 from walk.test_levels import clusters_on_a_line, exact_log_weights, relative_error
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from manifoldknn.device.graph.constrained import TorchGraph  # noqa: E402
 from manifoldknn.device.walk import normalized  # noqa: E402
-from manifoldknn.device.walk.levels import TorchColumns, solve_on_device  # noqa: E402
 from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
 
 
@@ -28,10 +28,10 @@ def weights(log_weights, labeled, alpha, *, tol, max_iter=1000, must_link=None, 
     graph = NormalizedTorchGraph(as_torch_graph(log_weights, must_link))
     at = torch.as_tensor(labeled)
     half = 0.5 * graph.log_degrees
-    columns = TorchColumns(
+    columns = Columns(
         at, torch.arange(len(at)), torch.zeros(len(at)).double(), torch.stack([half[at], -half[at]])
     )
-    found = solve_on_device(graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, **more)
+    found = solve_by_levels(graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, **more)
     difference = half[:, None] - half[at]
     found.log_values.add_(torch.logaddexp(difference, -difference) - np.log(2.0))
     return found
@@ -152,17 +152,17 @@ def test_a_good_guess_saves_iterations_and_a_bad_one_does_no_harm():
     log_weights = np.where((away > 0) & (away < 0.1), -50 * away, -np.inf)
     labeled = np.array([0, 250])
     graph = NormalizedTorchGraph(as_torch_graph(log_weights))
-    columns = TorchColumns(
+    columns = Columns(
         torch.as_tensor(labeled),
         torch.arange(2),
         torch.zeros(2).double(),
         torch.zeros(1, 2).double(),
     )
     accuracy = {"alpha": 0.999, "tol": 1e-6, "max_iter": 1000}
-    plain = solve_on_device(graph, columns, **accuracy)
+    plain = solve_by_levels(graph, columns, **accuracy)
     near = plain.log_values + 1e-4
     for start, fewer in ((near, True), (near + 300.0, False), (near - torch.inf, False)):
-        found = solve_on_device(graph, columns, start=start, **accuracy)
+        found = solve_by_levels(graph, columns, start=start, **accuracy)
         assert found.converged
         np.testing.assert_allclose(found.log_values, plain.log_values, atol=1e-5)
         assert (found.n_iter < plain.n_iter) == fewer

@@ -53,15 +53,23 @@ class ConjugateGradients:
         """Return ‖rhs - A x‖ of every column as the iteration knows it."""
         return self._r.norm(dim=0)
 
-    def advance(self, goals: torch.Tensor, max_iter: int) -> bool:
-        """Iterate until residuals have at most the norms in `goals`; tell whether all got there."""
-        left = max_iter
-        done = bool((self.residual_norms() <= goals).all())
+    def advance(
+        self, goals: torch.Tensor, max_iter: int, settled: Callable[[float], bool] | None = None
+    ) -> bool:
+        """Iterate until residuals have at most the norms in `goals`; tell whether all got there.
+
+        Ends early once `settled` says so of the largest share of a residual that is left.
+        """
+        first = norms = self.residual_norms()
+        left, done = max_iter, bool((norms <= goals).all())
         while left > 0 and not done:
             steps = min(_LOOK_EVERY, left)
             self._steps(steps)
             left -= steps
-            done = bool((self.residual_norms() <= goals).all())
+            norms = self.residual_norms()
+            done = bool((norms <= goals).all())
+            if settled is not None and settled(float(_ratio(norms, first).max())):
+                return True
         return done
 
     def _steps(self, count: int) -> None:

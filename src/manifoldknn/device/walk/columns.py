@@ -23,12 +23,12 @@ from manifoldknn.base.tensors import free_bytes, is_out_of_memory, release
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe
 from manifoldknn.device.transfer import to_numpy
 from manifoldknn.device.walk.aggregates import Levels
-from manifoldknn.device.walk.levels import TorchColumns, solve_on_device
 from manifoldknn.device.walk.normalized import NormalizedTorchGraph
 from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.walked import Walked
 from manifoldknn.walk import choose as ways
+from manifoldknn.walk.levels import Columns, solve_by_levels
 from manifoldknn.walk.restriction import LONG_WALK
 
 logger = logging.getLogger(__name__)
@@ -158,7 +158,7 @@ class _Walk:
         at = self._sent(labeled)
         log_sums = self._log_sums(at, settle=rows is not None)
         log_counts = self._sent(np.log(np.bincount(number)[number]))
-        columns = TorchColumns(
+        columns = Columns(
             at,
             self._sent(number % n_classes),
             -self.half[at] - log_sums - log_counts,
@@ -180,7 +180,7 @@ class _Walk:
         inflow = self.graph.log_first_step() + math.log(self.alpha)
         sources = torch.nonzero(torch.isfinite(inflow)).squeeze(1)
         where = sources, torch.zeros_like(sources), inflow[sources]
-        columns = TorchColumns(*where, inflow.new_zeros((1, 1)), settle=settle)
+        columns = Columns(*where, inflow.new_zeros((1, 1)), settle=settle)
         tol = _SHARE_FOR_SUMS * self.tol
         before = self.kept.log_sums
         start = None if before is None else (before.repeat(self.graph.copies) + self.half)[:, None]
@@ -194,7 +194,7 @@ class _Walk:
         """Return log w̄ between all rows and labelled ones."""
         at = self._sent(labeled)
         half = self.half[at]
-        columns = TorchColumns(
+        columns = Columns(
             at,
             torch.arange(len(at), device=at.device),
             torch.zeros_like(half),
@@ -211,7 +211,7 @@ class _Walk:
 
     def _blocks(
         self,
-        columns: TorchColumns,
+        columns: Columns,
         tol: float,
         wanted: torch.Tensor | None = None,
         start: torch.Tensor | None = None,
@@ -241,14 +241,14 @@ class _Walk:
                 continue
             release(self.half.device)  # outside the handler, which would keep the block alive
 
-    def _scales(self, columns: TorchColumns, wanted: torch.Tensor | None) -> torch.Tensor:
+    def _scales(self, columns: Columns, wanted: torch.Tensor | None) -> torch.Tensor:
         """Return how large the largest entry of every row is at least, as each view sees it.
 
         That is no less than the mean; a row is a source of one column only.
         """
         n_views = len(columns.views)
         number = torch.arange(n_views, device=columns.rows.device)
-        total = TorchColumns(
+        total = Columns(
             columns.rows.repeat(n_views),
             number.repeat_interleave(len(columns.rows)),
             (columns.log_values + columns.views[:, columns.cols]).reshape(-1),
@@ -257,10 +257,8 @@ class _Walk:
         mean = self._solved(total, _ROUGH, wanted=wanted).T - math.log(columns.n_columns)
         return (mean + math.log1p(-_ROUGH)).contiguous()
 
-    def _solved(
-        self, columns: TorchColumns, tol: float, **more: torch.Tensor | None
-    ) -> torch.Tensor:
-        found = solve_on_device(
+    def _solved(self, columns: Columns, tol: float, **more: torch.Tensor | None) -> Any:
+        found = solve_by_levels(
             self.graph, columns, alpha=self.alpha, tol=tol, max_iter=self.max_iter, **more
         )
         self.n_iter += found.n_iter

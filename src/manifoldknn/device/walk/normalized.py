@@ -5,46 +5,31 @@ As in `manifoldknn.walk.normalized`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from manifoldknn.device.graph.constrained import TorchGraph, row_log_sums
 from manifoldknn.device.graph.spanning import connected_parts
+from manifoldknn.device.kernels import TorchKernels
 from manifoldknn.device.segments import Runs, ragged
 from manifoldknn.device.walk.aggregates import Levels, Preconditioner, aggregates
 from manifoldknn.device.walk.products import WalkOperator
-from manifoldknn.walk.normalized import LOG_CUT
+from manifoldknn.device.walk.restriction import TorchRestriction
+from manifoldknn.walk.restriction import LOG_CUT, Parts
 
 _TERMS = 1 << 26  # logarithms that are added up at a time
-
-
-class Parts:
-    """Some rows, those of one connected part together.
-
-    `number` is the part of each, ascending from 0; `n_cut` edges were passed over because their
-    entry in S is below ``exp(LOG_CUT)``.
-    """
-
-    def __init__(self, rows: torch.Tensor, number: torch.Tensor, n_cut: int) -> None:
-        self.rows, self.number, self.n_cut = rows, number, n_cut
-        self.runs = Runs.of_numbers(number)
-
-    def spread(self, values: torch.Tensor) -> torch.Tensor:
-        """Return for every row what holds for its part, or one row where that does for all."""
-        return values if self.runs.n_runs == 1 else values[self.number]
-
-    def chosen(self, wanted: torch.Tensor) -> Parts:
-        """Return the parts of a mask."""
-        here = wanted[self.number]
-        number = (torch.cumsum(wanted.long(), 0) - 1)[self.number[here]]
-        return Parts(self.rows[here], number, self.n_cut)
 
 
 class NormalizedTorchGraph:
     """S = D^-½ W D^-½ with entries as logarithms, and its restrictions."""
 
+    factorize = False
+
     def __init__(self, graph: TorchGraph) -> None:
         self.n_samples, self.device = graph.n_samples, graph.device
+        self.kernels = TorchKernels(graph.device)
         self.log_degrees = graph.log_degrees()
         half = 0.5 * self.log_degrees
         self._offsets, self._columns = graph.offsets, graph.columns
@@ -57,7 +42,7 @@ class NormalizedTorchGraph:
         self._linked = torch.as_tensor(linked, device=self.device)
         self._group = torch.as_tensor(codes[linked].astype(np.int64), device=self.device)
         self._everything: Parts | None = None
-        self._whole: dict[float, WalkOperator] = {}
+        self._whole: dict[float, TorchRestriction] = {}
         self.levels: Levels = ()  # from `find_levels`: long walks are then much quicker
         self.copies = 1  # how many graphs one after the other these levels are for
 
@@ -80,27 +65,26 @@ class NormalizedTorchGraph:
         one = torch.cat([owner[upper], linked[chain]]).to(torch.int32)
         other = torch.cat([columns[upper], linked[chain + 1]]).to(torch.int32)
         number, order = torch.sort(connected_parts(one, other, len(rows)), stable=True)
-        found = Parts(rows[order], number, int((~seen).sum()))
+        found = Parts(rows[order], number, int((~seen).sum()), self.kernels)
         if everything:
             self._everything = found
         return found
 
-    def restrict(self, rows: torch.Tensor, alpha: float) -> WalkOperator:
+    def restrict(self, rows: torch.Tensor, alpha: float) -> TorchRestriction:
         """Return A_UU for U = rows; the one for all rows, in the order of `parts`, is kept."""
         everything = self._everything is not None and rows is self._everything.rows
         if everything and alpha in self._whole:
             return self._whole[alpha]
         offsets, _, columns, log_s = self._sub(rows)
         linked, group = self._links(rows)
-        scale = torch.exp(-0.5 * self.log_degrees[rows[linked]])
+        half = 0.5 * self.log_degrees[rows]
         # Parts have scales of their own: nothing may pass between them on this one.
         s = torch.where(log_s > LOG_CUT, torch.exp(log_s), 0.0)
-        entries = offsets, columns, s, linked, group, scale, alpha
-        found = WalkOperator(*entries)
+        entries = offsets, columns, s, linked, group, torch.exp(-half[linked]), alpha
+        found = TorchRestriction(WalkOperator(*entries), half, alpha)
         if everything:
             self._whole[alpha] = found
             if self.levels:
-                half = 0.5 * self.log_degrees[rows]
                 found.precondition = Preconditioner(*entries, half, rows, self.levels, self.copies)
         return found
 
@@ -116,13 +100,9 @@ class NormalizedTorchGraph:
             out[self._linked] = torch.logaddexp(out[self._linked], others)
         return out
 
-    def boundary(
-        self, rows: torch.Tensor, final: torch.Tensor, log_x: torch.Tensor
-    ) -> torch.Tensor:
+    def boundary(self, rows: torch.Tensor, final: torch.Tensor, log_x: torch.Tensor) -> Any:
         """Return log (S_UR x_R) for U = rows and R the final rows (a mask)."""
-        out = torch.full(
-            (len(rows), log_x.shape[1]), -torch.inf, dtype=torch.float64, device=rows.device
-        )
+        out = self.kernels.full((len(rows), log_x.shape[1]), -torch.inf)
         counts = (self._offsets[1:] - self._offsets[:-1])[rows]
         step = max(1, _TERMS // max(1, int(counts.max()) * log_x.shape[1]))
         for start in range(0, len(rows), step):
@@ -156,20 +136,15 @@ class NormalizedTorchGraph:
 
     def _links(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the places among `rows` of rows with must-links, and their classes, ascending."""
-        place = self._places(rows)[self._linked]
+        place = self.kernels.inverse(rows, self.n_samples)[self._linked]
         here = place >= 0
         return place[here], self._group[here]
-
-    def _places(self, rows: torch.Tensor) -> torch.Tensor:
-        place = torch.full((self.n_samples,), -1, dtype=torch.int64, device=self.device)
-        place[rows] = torch.arange(len(rows), device=self.device)
-        return place
 
     def _sub(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return offsets, rows, columns and logarithms of S_UU."""
         starts = self._offsets[rows]
         at, owner = ragged(starts, self._offsets[rows + 1] - starts)
-        columns = self._places(rows)[self._columns[at]]
+        columns = self.kernels.inverse(rows, self.n_samples)[self._columns[at]]
         if len(rows) < self.n_samples:
             inside = torch.nonzero(columns >= 0).squeeze(1)
             at, owner, columns = at[inside], owner[inside], columns[inside]

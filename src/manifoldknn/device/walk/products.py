@@ -7,7 +7,6 @@ bag", which is what there is elsewhere: a weighted sum of rows of the block for 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 
 import torch
 from torch.nn.functional import embedding_bag
@@ -68,8 +67,6 @@ class WalkOperator:
         scale: torch.Tensor,
         alpha: float,
     ) -> None:
-        # What to speed up its conjugate gradients with.
-        self.precondition: Callable[[torch.Tensor], torch.Tensor] | None = None
         n, counts = len(offsets) - 1, offsets.diff()
         more = torch.ones_like(counts)
         more[linked] += 1
