@@ -506,7 +506,8 @@ class _Settling:
         self._at = levels.kernels.places(levels.wanted[parts.rows])
         self._rows = parts.rows[self._at]
         self._scale = scale[parts.number[self._at]]
-        self._before, self._next = x[self._at], _FIRST_LOOK
+        # A guess may be near already, and has to get better all the same.
+        self._before, self._next = x[self._at], min(_FIRST_LOOK, self._begun / _BETWEEN_LOOKS)
         self.done = not len(self._at)
 
     def __call__(self, share: float, look: Callable[[Any], Any]) -> bool:
