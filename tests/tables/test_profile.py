@@ -5,7 +5,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from manifoldknn.tables import records, textfile
+from manifoldknn.tables.formats import records, textfile
 from manifoldknn.tables.profile import MOST_CATEGORIES, profile_columns
 from manifoldknn.tables.table import TableError, open_table
 

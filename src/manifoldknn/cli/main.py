@@ -18,7 +18,7 @@ from manifoldknn import find_label_errors, inspect, persist, suggest
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.heap import return_large_arrays_at_once
 from manifoldknn.base.progress import spoken
-from manifoldknn.cli.json_text import json_text
+from manifoldknn.cli.json_text import SCHEMA, fail, json_text
 from manifoldknn.cli.options import build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
 from manifoldknn.exceptions import UnreachedError
@@ -39,6 +39,11 @@ from manifoldknn.tables.session import Session, as_options, learn, noted, stage
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the options and `run`."""
+    return run(build_parser().parse_args(arguments))
+
+
+def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code.
 
     0 done, 1 something unforeseen, 2 input or options to correct, 130 interrupted.
@@ -46,23 +51,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):  # closed, or somebody's own
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    options = build_parser().parse_args(arguments)
     return_large_arrays_at_once()
     try:
         with spoken(0 if options.quiet else 1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is told in the notes
             code = _COMMANDS[options.command](options) or 0
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return _fail("interrupted: nothing was written that is not whole", 130)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except UnreachedError as error:
-        return _fail(as_options(str(error)), 2)
-    except FileExistsError as error:
-        return _fail(f"{error}: choose another name, or replace it with --force", 2)
-    except OSError as error:
+    except (Exception, KeyboardInterrupt) as error:
+        message, code = _said(error)
+        if code == 1 and os.environ.get("MANIFOLDKNN_DEBUG"):
+            raise
+        fail(message, code, options.json, getattr(options, "out", None))
+    return code
+
+
+def _said(error: BaseException) -> tuple[str, int]:
+    """Return what is said of an error, and the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted: nothing was written that is not whole", 130
+    if isinstance(error, UnreachedError):
+        return as_options(str(error)), 2
+    if isinstance(error, FileExistsError):
+        return f"{error}: choose another name, or replace it with --force", 2
+    if isinstance(error, OSError):
         full = error.errno == errno.ENOSPC
         # Files are named where they are written, so what has no name is our output.
         name = error.filename or ("standard output" if full else "")
@@ -70,21 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         remedy = (
             "free some space, or write elsewhere" if full else "check the place, or choose another"
         )
-        return _fail(f"{error.strerror or error}{place}: {remedy}", 2)
-    except (ValueError, ImportError, MemoryError) as error:
+        return f"{error.strerror or error}{place}: {remedy}", 2
+    if isinstance(error, ValueError | ImportError | MemoryError):
         said = str(error) or type(error).__name__
-        return _fail(as_options(said) if "device=" in said else said, 2)
-    except Exception as error:
-        if os.environ.get("MANIFOLDKNN_DEBUG"):
-            raise
-        kind = type(error).__name__
-        return _fail(f"unforeseen: {kind}: {error}; MANIFOLDKNN_DEBUG=1 shows where", 1)
-    return code
-
-
-def _fail(message: str, code: int) -> int:
-    print(f"manifoldknn: error: {' '.join(message.split())}", file=sys.stderr)
-    return code
+        return (as_options(said) if "device=" in said else said), 2
+    kind = type(error).__name__
+    return f"unforeseen: {kind}: {error}; MANIFOLDKNN_DEBUG=1 shows where", 1
 
 
 def _in_options(health: GraphHealth) -> GraphHealth:
@@ -204,7 +209,7 @@ def _reproduce(options: argparse.Namespace) -> int:
 def _say(
     data: dict[str, Any], text: str, options: argparse.Namespace, *, table_on_stdout: bool = False
 ) -> None:
-    out = sys.stderr if table_on_stdout else sys.stdout
+    out, data = sys.stderr if table_on_stdout else sys.stdout, {"schema": SCHEMA} | data
     print(json_text(data, encoding=out.encoding) if options.json else text, file=out)
 
 

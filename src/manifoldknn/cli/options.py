@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import manifoldknn
 from manifoldknn.base.parameters import GRAPHS, ON_UNREACHED, VOTES
+from manifoldknn.cli.json_text import fail
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Says what is wrong in one line, and as JSON if that is wanted."""
+
+    given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and remember what was given."""
+        self.given = sys.argv[1:] if args is None else args
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: error: {message} (see {self.prog} --help)", file=sys.stderr)
+        fail(f"{message} (see {self.prog} --help)", 2, "--json" in self.given)
         raise SystemExit(2)
 
 

@@ -98,8 +98,8 @@ class FeatureStep:
             for plan in joint:
                 plan.low, plan.high = low, high
         step = cls(plans, scale, left_out)
-        X = step._matrix(table)
-        step._learn_fill(X)
+        X = step.matrix(table)
+        step.learn_fill(X)
         return step, X
 
     def transform(self, table: Table) -> tuple[NDArray[Any], list[str]]:
@@ -117,7 +117,7 @@ class FeatureStep:
                 f"{', '.join(map(repr, absent[:5]))}{hint}; add or rename them"
             )
         notes = [note for plan in self.plans for note in _check_kind(plan, table.kind(plan.name))]
-        X = self._matrix(table)
+        X = self.matrix(table)
         for plan, block in self._blocks(X):
             notes += _filled(block, plan)
         return X, notes
@@ -143,7 +143,7 @@ class FeatureStep:
             yield plan, X[:, at : at + width]
             at += width
 
-    def _matrix(self, table: Table) -> NDArray[Any]:
+    def matrix(self, table: Table) -> NDArray[Any]:
         """Make the features, NaN where a number is missing."""
         X = np.zeros((table.n_rows, len(self.features)), np.float32 if self.scale else np.float64)
         start = 0
@@ -170,7 +170,8 @@ class FeatureStep:
             values = (values - plan.low) / (span if span > 0 else 1.0)
         out[:, 0] = values
 
-    def _learn_fill(self, X: NDArray[Any]) -> None:
+    def learn_fill(self, X: NDArray[Any]) -> None:
+        """Learn the medians, and put them in place of what is missing."""
         for plan, block in self._blocks(X):
             if plan.kind != "category":
                 column = block[:, 0]

@@ -96,14 +96,14 @@ def format_of(path: str) -> str | None:
 def open_table(path: Path, form: str, *, delimiter: str | None = None) -> Table:
     """Open a file as a table; what separates the cells of a CSV file is found out by default."""
     if form in ("csv", "tsv"):
-        from manifoldknn.tables.textfile import TextTable
+        from manifoldknn.tables.formats.textfile import TextTable
 
         return TextTable(path, "\t" if form == "tsv" and delimiter is None else delimiter)
     if form in ("parquet", "arrow"):
-        from manifoldknn.tables.arrowfile import ArrowTable
+        from manifoldknn.tables.formats.arrowfile import ArrowTable
 
         return ArrowTable(path, form)
-    from manifoldknn.tables.numpyfile import NumpyTable
+    from manifoldknn.tables.formats.numpyfile import NumpyTable
 
     return NumpyTable(path, form)
 

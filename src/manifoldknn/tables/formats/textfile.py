@@ -24,7 +24,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from manifoldknn.tables import cells
-from manifoldknn.tables.records import BLOCK, OddError, slow_records, whole_records
+from manifoldknn.tables.formats.records import BLOCK, OddError, slow_records, whole_records
 from manifoldknn.tables.table import Column, Table, TableError, check_names
 
 _CHUNK_ROWS = 1024  # of the slow way, and of writing

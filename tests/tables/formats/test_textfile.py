@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import manifoldknn.tables.textfile as module
-from manifoldknn.tables import records
+import manifoldknn.tables.formats.textfile as module
 from manifoldknn.tables.cells import is_missing, numbers
 from manifoldknn.tables.features import FeatureStep
+from manifoldknn.tables.formats import records
 from manifoldknn.tables.table import TableError, format_of, open_table
 
 odd_cells = st.one_of(
