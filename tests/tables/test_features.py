@@ -125,7 +125,7 @@ def test_columns_of_new_rows_are_named(tmp_path):
     [
         ({"a": ["1", "inf", "2"]}, ["a"], False, "'a' is infinite in row 2"),
         ({"a": ["1", "1", "1"]}, ["a"], False, "no column is left"),
-        ({"a": ["", "", ""], "b": list("132")}, ["a", "b"], False, "only missing values"),
+        ({"a": ["", "", ""], "b": list("132")}, ["a", "b"], True, "only missing values"),
         ({"a": ["1", "1", "1"], "b": list("132")}, ["a", "b"], True, "'a' cannot be a feature"),
     ],
 )
@@ -154,6 +154,7 @@ class Typed:
     """A table whose columns have types."""
 
     together = ()
+    decimal = ""
 
     def __init__(self, kind, column):
         self.names, self.n_rows, self._kind, self._column = ["x"], len(column), kind, column

@@ -26,6 +26,7 @@ from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
+from manifoldknn.tables.columns import grouped, manner_text
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
     answers,
@@ -36,6 +37,7 @@ from manifoldknn.tables.outputs import (
     write_table,
 )
 from manifoldknn.tables.session import Session, as_options, learn, noted, stage
+from manifoldknn.tables.table import Table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,13 +99,30 @@ def _in_options(health: GraphHealth) -> GraphHealth:
     return replace(health, advice=[as_options(line) for line in health.advice])
 
 
+def _learned(table: Table, options: argparse.Namespace) -> Session:
+    """Learn, and warn where everybody sees it."""
+    session = learn(table, options)
+    for warning in session.warnings:
+        print(f"manifoldknn: warning: {warning}", file=sys.stderr)
+    return session
+
+
+def _columns(session: Session) -> str:
+    """Return the table of columns, and warnings above it."""
+    manner = session.table.manner
+    lines = [f"WARNING     {warning}" for warning in session.warnings]
+    lines += [f"file        {manner_text(manner)}"] if manner else []
+    table = as_table(["column", "used as", "how, or why not"], grouped(session.columns))
+    return "\n".join([*lines, "", table]).lstrip("\n")
+
+
 def _classify(options: argparse.Namespace) -> None:
     target = table_target(options)
     check_targets(options, {"--out": target, "--report": options.report, "--save": options.save})
     with opened(options) as table:
-        check_format(target, options)
+        check_format(target, options, table)
         names = new_names(table, options.prefix)
-        session = learn(table, options)
+        session = _learned(table, options)
         clf = session.classifier
         with stage(session.seconds, "off manifold"), noted(session.notes):
             off = -clf.score_samples() / off_manifold_limit(clf)
@@ -126,6 +145,9 @@ def _classify(options: argparse.Namespace) -> None:
             session, health, hidden, predicted, confidence, validated=options.validate
         )
         data["out"], data["report"], data["model"] = target, options.report, options.save
+        data["file"], data["warnings"] = table.manner, session.warnings
+        shown = ("name", "used", "kind", "how")
+        data["columns"] = [{key: getattr(use, key) for key in shown} for use in session.columns]
         if options.report:
             with stage(session.seconds, "report"):
                 from manifoldknn.report.page import write_report
@@ -134,7 +156,9 @@ def _classify(options: argparse.Namespace) -> None:
         with stage(session.seconds, "writing"):
             write_table(table, target, added, options)
         data["seconds"] = {name: round(s, 2) for name, s in session.seconds.items()}
-    text = summary_text(data) + f"\n\nwritten     {target}"
+    # The table of columns says already what is left out.
+    said = {"notes": [note for note in data["notes"] if not note.startswith("left out ")]}
+    text = f"{_columns(session)}\n\n{summary_text(data | said)}\n\nwritten     {target}"
     text += "".join(f", {name}" for name in (options.report, options.save) if name)
     _say(data, text, options, table_on_stdout=target == "-")
 
@@ -147,7 +171,7 @@ def _predict(options: argparse.Namespace) -> None:
 def _suggest(options: argparse.Namespace) -> None:
     check_targets(options, {"--out": options.out})
     with opened(options) as table:
-        session = learn(table, options)
+        session = _learned(table, options)
         found = suggest(session.classifier, options.n, index=session.ids)
     _list(found.to_dict(), ["id", "uncertainty", "reason"], session, options)
 
@@ -155,7 +179,7 @@ def _suggest(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> None:
     check_targets(options, {"--out": options.out})
     with opened(options) as table:
-        session = learn(table, options)
+        session = _learned(table, options)
         with stage(session.seconds, "validation"), noted(session.notes):
             found = find_label_errors(session.classifier, index=session.ids)
     table_of = {name: column[: options.n] for name, column in found.to_dict().items()}
@@ -178,7 +202,12 @@ def _list(
             csv.writer(text).writerows([shown, *rows])
             file.write(text.getvalue().encode())
     listed = [dict(zip(columns, values)) for values in zip(*columns.values())]
-    data = {"rows": listed, "notes": session.notes, "seconds": session.seconds}
+    data = {
+        "rows": listed,
+        "notes": session.notes,
+        "warnings": session.warnings,
+        "seconds": session.seconds,
+    }
     text_lines = as_table(shown, rows) if rows else "none"
     notes = "".join(f"\nnote        {note}" for note in session.notes)
     if options.out and options.out != "-":
@@ -192,11 +221,11 @@ def _cell(value: Any) -> str:
 
 def _inspect(options: argparse.Namespace) -> None:
     with opened(options) as table:
-        session = learn(table, options)
+        session = _learned(table, options)
         with stage(session.seconds, "graph health"):
             health = _in_options(inspect(session.classifier, index=session.ids))
     notes = "".join(f"\nnote        {note}" for note in session.notes)
-    data = asdict(health) | {"notes": session.notes}
+    data = asdict(health) | {"notes": session.notes, "warnings": session.warnings}
     _say(data, health_text(health) + notes, options)
 
 

@@ -73,10 +73,10 @@ def _record_ends(block: bytes, delimiter: bytes, last: bool) -> tuple[NDArray[np
     return stops[np.diff(stops, prepend=-1) > 1], size
 
 
-def slow_records(path: Path, delimiter: str) -> Iterator[tuple[list[str], int]]:
+def slow_records(path: Path, delimiter: str, name: str) -> Iterator[tuple[list[str], int]]:
     """Yield the header and the rows, each as long as the header, and where its bytes end.
 
-    TableError if the file cannot be read, with the line and what to correct.
+    TableError if the file, called `name`, cannot be read: the line, and what to correct.
     """
     csv.field_size_limit(_LONGEST_CELL)
     width = 0
@@ -96,20 +96,14 @@ def slow_records(path: Path, delimiter: str) -> Iterator[tuple[list[str], int]]:
                 width = width or len(record)
                 if len(record) != width:
                     raise TableError(
-                        f"line {reader.line_num} of {path.name} has {len(record)} cells "
+                        f"line {reader.line_num} of {name} has {len(record)} cells "
                         f"and the header has {width}: correct that line, or name the "
                         "separator with --delimiter"
                     )
                 yield record, end
         except csv.Error as error:
             raise TableError(
-                f"line {reader.line_num} of {path.name} cannot be read ({error}): "
-                "correct its quotes"
-            ) from None
-        except UnicodeDecodeError as error:
-            raise TableError(
-                f"{path.name} is not text in UTF-8 (byte {error.object[error.start]:#04x} "
-                f"after line {reader.line_num}): save it as UTF-8"
+                f"line {reader.line_num} of {name} cannot be read ({error}): correct its quotes"
             ) from None
 
 
