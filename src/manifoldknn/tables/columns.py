@@ -84,15 +84,20 @@ def left_out_notes(left_out: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def manner_notes(table: Table) -> list[str]:
-    """Return what to say of an encoding that had to be found out."""
-    encoding = table.manner.get("encoding", "UTF-8")
-    if encoding == "UTF-8":
-        return []
-    return [f"the file is read and written as {encoding}; if letters look wrong, say --encoding"]
+    """Return what to say of an encoding that was found out, or of sheets that are not read."""
+    manner, told = table.manner, []
+    encoding = manner.get("encoding", "UTF-8")
+    if encoding != "UTF-8":
+        told = [
+            f"the file is read and written as {encoding}; if letters look wrong, say --encoding"
+        ]
+    if "other_sheets" in manner:
+        told = [f"only the sheet {manner['sheet']!r} is read, not {manner['other_sheets']}"]
+    return told
 
 
 def manner_text(manner: Mapping[str, str]) -> str:
-    """Return how a text file is written, in words.
+    """Return how a file is written, in words.
 
     Examples
     --------
@@ -100,9 +105,9 @@ def manner_text(manner: Mapping[str, str]) -> str:
     >>> manner_text({"encoding": "UTF-8", "delimiter": ";", "decimal_mark": ","})
     "UTF-8, ';' between cells, decimal commas"
     """
-    told = [manner["encoding"]]
-    told.append(
-        f"{'tabs' if manner['delimiter'] == chr(9) else repr(manner['delimiter'])} between cells"
-    )
+    if "sheet" in manner:
+        return f"sheet {manner['sheet']!r}"
+    mark = "tabs" if manner["delimiter"] == "\t" else repr(manner["delimiter"])
+    told = [manner["encoding"], f"{mark} between cells"]
     told += ["decimal commas"] if manner.get("decimal_mark") == "," else []
     return ", ".join([*told, manner["compression"]] if "compression" in manner else told)

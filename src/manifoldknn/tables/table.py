@@ -18,7 +18,7 @@ Column = list[str] | NDArray[np.float64]
 FORMATS = {
     ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet",
     ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "npy",
-    ".npz": "npz",
+    ".npz": "npz", ".xlsx": "xlsx", ".xlsm": "xlsx",
 }  # fmt: skip
 
 
@@ -119,9 +119,28 @@ def open_table(
         from manifoldknn.tables.formats.arrowfile import ArrowTable
 
         return ArrowTable(path, form)
+    if form == "xlsx":
+        from manifoldknn.tables.formats.xlsxfile import ExcelTable
+
+        return ExcelTable(path)
     from manifoldknn.tables.formats.numpyfile import NumpyTable
 
     return NumpyTable(path, form)
+
+
+def named_columns(names: list[str]) -> list[str]:
+    """Return names, with one for each column that has none, but the first.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables.table import named_columns
+    >>> named_columns(["", "a", " "])
+    ['', 'a', 'column 3']
+    """
+    return [
+        name if name.strip() or not place else f"column {place + 1}"
+        for place, name in enumerate(names)
+    ]
 
 
 def check_names(names: list[str], path: Path, *, unnamed_first: bool = False) -> None:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from manifoldknn.tables import cells
 from manifoldknn.tables.formats.records import BLOCK, OddError, slow_records, whole_records
 from manifoldknn.tables.formats.source import Source
-from manifoldknn.tables.table import Column, Table, TableError, check_names
+from manifoldknn.tables.table import Column, Table, TableError, check_names, named_columns
 
 _CHUNK_ROWS = 1024  # of the slow way, and of writing
 _KEPT_PER_ROW = 32  # bytes of text; longer columns are read again if anybody asks
@@ -61,11 +61,8 @@ class TextTable(Table):
             sample = sample[: sample.rfind(b"\n") + 1] or sample  # whole lines
         text = sample.decode("utf-8", "replace").lstrip("\ufeff")
         self._delimiter = delimiter or _separator(text)
-        self.names, self._header_end = next(self._slow_records(), ([""], 0))
-        self.names = [
-            name if name.strip() or not place else f"column {place + 1}"
-            for place, name in enumerate(self.names)
-        ]
+        header, self._header_end = next(self._slow_records(), ([""], 0))
+        self.names = named_columns(header)
         check_names(self.names, path, unnamed_first=True)
         self.index_names = [name for name in self.names[:1] if not name.strip()]
         found = cells.decimal_mark(chain.from_iterable(_records(text, self._delimiter)))
