@@ -156,8 +156,9 @@ def _classify(options: argparse.Namespace) -> None:
         with stage(session.seconds, "writing"):
             write_table(table, target, added, options)
         data["seconds"] = {name: round(s, 2) for name, s in session.seconds.items()}
-    # The table of columns says already what is left out.
-    said = {"notes": [note for note in data["notes"] if not note.startswith("left out ")]}
+    # The table of columns says already what is left out, and warns.
+    told = [note for note in data["notes"] if not note.startswith("left out ")]
+    said = {"notes": [note for note in told if note not in data["warnings"]]}
     text = f"{_columns(session)}\n\n{summary_text(data | said)}\n\nwritten     {target}"
     text += "".join(f", {name}" for name in (options.report, options.save) if name)
     _say(data, text, options, table_on_stdout=target == "-")

@@ -189,13 +189,12 @@ def profile_columns(table: Table, names: list[str], na: Collection[str] = ()) ->
 
 def _settled(text: Profile, readings: list[Profile]) -> Profile:
     """Return the first reading that holds for the whole column; else text, or categories."""
-    count = text.count
     if readings and readings[0].kind == "number":
-        count = readings[0].count
-        if not count.are_numbers:
+        count = text.count = readings[0].count
+        # Words that mean "no number" need a number beside them, or may be categories.
+        if not (count.are_numbers and (count.n_numbers or text.n_missing == text.n_rows)):
             readings = readings[1:]
     if not readings:
-        text.count = count
         text.kind = "category" if len(text.categories) <= MOST_CATEGORIES else "text"
         return text
     orders = [reading.order for reading in readings if reading.kind == "date"]

@@ -189,6 +189,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
     return_freed_memory()
     columns = every_use(table, step.uses, {options.label: "label", options.id: "id"})
+    notes[:0] = alarms(columns)
     return Session(table, ids, labels, step, classifier, seconds, notes, columns)
 
 
