@@ -44,6 +44,8 @@ _NUMBER = re.compile(
 _GROUPED = re.compile(rf"(\d{{1,3}})((?:[{_GAP}]\d{{3}})+)((?:[.,]\d*)?)")
 _THOUSANDS = re.compile(r"\d{1,3}(?:(?:,\d{3})+(?:\.\d*)?|(?:\.\d{3})+(?:,\d*)?)")
 _EITHER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")  # a thousand, or one and some thousandths
+_PLAIN = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
+_ENOUGH = 1000  # numbers that tell the decimal mark
 _MOST_UNREAD = 0.1  # of cells that are not missing
 _TRUE = frozenset({"true", "t", "yes", "y"})
 _FALSE = frozenset({"false", "f", "no", "n"})
@@ -199,17 +201,18 @@ def read_numbers(
     >>> found.n_bounds, dict(found.units), dict(found.unread)
     (1, {'mg': 1}, {'1.2.3': 1})
     """
-    values, count = np.full(len(cells), _NAN), NumberCells()
-    other = {".": ",", ",": "."}.get(mark, "")  # may mean thousands
-    for row, cell in enumerate(cells):
+    values, count = list[float](), NumberCells()
+    other = {".": ",", ",": "."}.get(mark, "\0")  # may mean thousands
+    for cell in cells:
         try:
-            if "_" in cell or (other and other in cell):
+            if other in cell or "_" in cell:
                 raise ValueError
-            values[row] = float(cell.replace(",", ".", 1))
-            count.n_numbers += values[row] == values[row]
+            value = float(cell.replace(",", ".", 1))
+            count.n_numbers += value == value
         except ValueError:
-            values[row] = _spelled(cell, mark, na, unit, count)
-    return values, count
+            value = _spelled(cell, mark, na, unit, count)
+        values.append(value)
+    return np.array(values, dtype=np.float64), count
 
 
 def _spelled(
@@ -252,7 +255,7 @@ def _digits(body: str, mark: str, plain: bool = False) -> str:
     if thousands:
         body = body.replace(signs[0], "")
     body = body.replace(",", ".")
-    return body if re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", body) else ""
+    return body if _PLAIN.fullmatch(body) else ""
 
 
 def without(values: NDArray[np.float64], na: Collection[str]) -> NDArray[np.float64]:
@@ -279,6 +282,8 @@ def decimal_mark(cells: Iterable[str]) -> str:
             continue
         grouping = len(signs) > 1 and signs[0] == signs[-1]
         votes[{",": ".", ".": ","}[signs[-1]] if grouping else signs[-1]] += 1
+        if votes.total() == _ENOUGH:
+            break
     return "" if votes[","] == votes["."] else max(votes, key=votes.__getitem__)
 
 
