@@ -147,6 +147,10 @@ CASES = {
         comma(names=("x", "y", "class", *(f"e{i}" for i in range(60)))).encode(),
         NUMBERS | {"e7": ""}, said=("left out 60 columns (e0, e1, e2 and 57 more): empty",),
     ),
+    "a_hint_for_excel": Case(("sep=;\r\n" + comma(end="\r\n")).encode("cp1252")),
+    "a_header_repeated": Case(
+        (table() + "x,y,class\n").encode(), {"x": "", "y": "", "class": "label"}, code=2,
+        said=("no column is left to tell rows apart ('x' is left out, though 40 of 41 cells are",)),
     "pipes": Case(table(delimiter="|").encode()),
     "commas_in_the_header": Case(
         comma(names=("Länge, mm", "Breite, mm", "class")).encode(),

@@ -77,10 +77,10 @@ def test_a_hostile_table(folder, monkeypatch, capsys, name):
 def compared(before, after, manner):
     """Check that all text stays and cells are appended; return the rows."""
     reader = csv.reader(io.StringIO(before, newline=""), delimiter=manner["delimiter"])
-    cells = [row for row in reader if row]
+    cells = [row for row in reader if row and row[0] != "sep="]
     width = len(cells[0])
     reader = csv.reader(io.StringIO(after, newline=""), delimiter=manner["delimiter"])
-    again = [row for row in reader if row]
+    again = [row for row in reader if row and row[0] != "sep="]
     assert [row[:width] for row in again] == cells
     at = 0
     for line in before.splitlines(keepends=True):  # every byte is still there, in order

@@ -109,7 +109,7 @@ class FeatureStep:
             name, reason = step.left_out[0]
             raise TableError(f"column {name!r} cannot be a feature ({reason}): leave it out")
         if not plans:
-            some = "; ".join(f"{name}: {why}" for name, why in step.left_out[:3])
+            some = "; ".join(use.warning or f"{use.name}: {use.how}" for use in uses[:3])
             raise TableError(f"no column is left to tell rows apart ({some or 'no other columns'})")
         joint = [plan for plan in plans if plan.name in set(table.together)]
         if joint:

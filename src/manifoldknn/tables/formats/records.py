@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from manifoldknn.tables.table import TableError
 
-__all__ = ["BLOCK", "OddError", "slow_records", "whole_records"]
+__all__ = ["BLOCK", "OddError", "is_hint", "slow_records", "whole_records"]
 
 BLOCK = 1 << 22  # bytes
 _LONGEST_CELL = 1 << 30
@@ -91,7 +91,8 @@ def slow_records(path: Path, delimiter: str, name: str) -> Iterator[tuple[list[s
                 lines.clear()
                 end = at + len(text.rstrip("\r\n").encode())
                 at += len(text.encode())
-                if not record or (not width and not any(cell.strip() for cell in record)):
+                blank = not any(cell.strip() for cell in record)
+                if not record or (not width and (blank or is_hint(text, delimiter))):
                     continue
                 width = width or len(record)
                 if len(record) != width:
@@ -105,6 +106,15 @@ def slow_records(path: Path, delimiter: str, name: str) -> Iterator[tuple[list[s
             raise TableError(
                 f"line {reader.line_num} of {name} cannot be read ({error}): correct its quotes"
             ) from None
+
+
+def is_hint(line: str, delimiter: str) -> bool:
+    r"""Tell whether a line is that by which Excel is told the separator.
+
+    >>> is_hint("sep=;\r\n", ";"), is_hint("sep=x", ";")
+    (True, False)
+    """
+    return line.strip("\r\n").lower() == f"sep={delimiter}"
 
 
 def _remembered(source: IO[str], lines: list[str]) -> Iterator[str]:

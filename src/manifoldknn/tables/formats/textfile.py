@@ -27,7 +27,13 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from manifoldknn.tables import cells
-from manifoldknn.tables.formats.records import BLOCK, OddError, slow_records, whole_records
+from manifoldknn.tables.formats.records import (
+    BLOCK,
+    OddError,
+    is_hint,
+    slow_records,
+    whole_records,
+)
 from manifoldknn.tables.formats.source import Source
 from manifoldknn.tables.table import Column, Table, TableError, check_names, named_columns
 
@@ -245,10 +251,12 @@ def _records(text: str, delimiter: str) -> list[list[str]]:
 
 def _separator(text: str) -> str:
     """Return what cuts most rows into as many cells as the header, or is frequent in that."""
+    first = next(line for line in text.splitlines() if line.strip())
     for delimiter in _DELIMITERS:
+        if is_hint(first, delimiter):
+            return delimiter
         widths = [len(record) for record in _records(text, delimiter)]
         alike = widths.count(widths[0]) if widths and widths[0] > 1 else 0
         if alike > _ALIKE * len(widths):
             return delimiter
-    first = next(line for line in text.splitlines() if line.strip())
     return max(reversed(_DELIMITERS), key=first.count)
