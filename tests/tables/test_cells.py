@@ -128,6 +128,7 @@ def test_text_is_no_number(text):
     assert read_numbers([text])[1].words == {text: 1}
 
 
+@settings(deadline=None)
 @given(st.lists(odd_cells), st.sampled_from(["", ".", ","]))
 def test_what_is_plainly_a_number_is_read_so(texts, mark):
     """But for a mark that may stand between thousands, the forgiving way agrees with the strict."""
@@ -139,6 +140,7 @@ def test_what_is_plainly_a_number_is_read_so(texts, mark):
     assert count.n_numbers == np.count_nonzero(~np.isnan(values))
 
 
+@settings(deadline=None)
 @given(
     st.floats(-1e9, 1e9).map(lambda x: round(x, 2)),
     st.sampled_from(["", "<", "> "]),
@@ -188,6 +190,7 @@ def test_decimal_mark(texts, mark):
     assert decimal_mark(texts) == mark
 
 
+@settings(deadline=None)
 @given(
     st.datetimes(datetime(1970, 1, 1), datetime(2068, 12, 31)).map(
         lambda moment: moment.replace(second=0, microsecond=0)
