@@ -30,7 +30,7 @@ sys.exit(main(["classify", "none.csv", "--label", "x"]))
 
 WRITING = """
 import sys, time
-from manifoldknn.tables import textfile
+from manifoldknn.tables.formats import textfile
 def write(self, file, added):
     file.write(b"half")
     file.flush()
@@ -79,6 +79,20 @@ def test_nothing_heavy_is_imported_to_begin_with():
         env=os.environ | {"PYTHONPATH": str(SOURCE)},
     )  # fmt: skip
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["classify", "--help"], ["suggest"]])
+def test_help_waits_for_nothing_heavy(arguments):
+    code = (
+        "import sys\nfrom manifoldknn.cli.command import main\ntry:\n    main(sys.argv[1:])\n"
+        "except SystemExit:\n    pass\n"
+        "print(sorted({'scipy', 'sklearn', 'pyarrow', 'jinja2'} & {*sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_every_public_name_is_there():

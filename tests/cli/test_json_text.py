@@ -2,10 +2,12 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifoldknn.cli.json_text import json_text
+from manifoldknn.cli.json_text import SCHEMA, json_text
+from manifoldknn.cli.main import main
 
 numbers = st.floats() | st.integers()
 words = st.text(st.characters(exclude_categories=[]), max_size=5)  # lone surrogates too
@@ -42,3 +44,24 @@ def test_what_json_does_not_know_becomes_text():
         "a": [1, None],
         "b": "b'x'",
     }
+
+
+def test_errors_are_json_with_a_schema(capsys):
+    assert main(["classify", "none.csv", "--label", "y", "--json"]) == 2
+    out, err = capsys.readouterr()
+    data = json.loads(out)
+    assert data == {"schema": SCHEMA, "error": data["error"], "exit_code": 2}
+    assert data["error"] in err
+    assert main(["classify", "none.csv", "--label", "y", "--json", "--out", "-"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert json.loads(err) == data
+
+
+@pytest.mark.parametrize("arguments", [["--label"], ["--label", "y", "--nonsense"], []])
+def test_errors_of_options_are_json_too(capsys, arguments):
+    with pytest.raises(SystemExit):
+        main(["classify", "none.csv", "--json", *arguments])
+    out, err = capsys.readouterr()
+    assert "--help" in json.loads(out)["error"]
+    assert err.startswith("manifoldknn: error: ")

@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import gzip
 import io
 import json
 import os
@@ -383,9 +384,13 @@ BAD = {
     "no labels": (lambda: relabelled(lambda _: ""), [], "has no labels: fill in a few"),
     "one class": (lambda: relabelled(lambda b: b and "x"), [], "one class only, 'x'"),
     "ragged": (ragged, [], "line 602 of bad.csv has 3 cells"),
-    "binary": (lambda: "\udcff\udcfe", [], "not text in UTF-8"),
+    "binary": (lambda: "a,b\n\udc81", [], "not text in Windows-1252"),
     "duplicate names": (lambda: with_header("site", "height"), [], "two columns named 'height'"),
-    "only missing": (lambda: emptied(4), [], "'petal_width' has only missing values"),
+    "only missing": (
+        lambda: emptied(4),
+        ["--features", "petal_width"],
+        "empty: it has only missing values",
+    ),
     "repeated ids": (lambda: with_header("0002,", "0001,"), ["--id", "id"], "rows 1 and 2"),
     "no such id": (None, ["--id", "ident"], "--id: no column 'ident'"),
     "no such feature": (None, ["--features", "hight"], "did you mean 'height'?"),
@@ -803,3 +808,59 @@ def test_the_help_names_every_device(capsys):
     with pytest.raises(SystemExit):
         main(["classify", "--help"])
     assert "auto (the CPU), cpu, cuda, cuda:N or mps" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.usefixtures("flowers")
+def test_the_same_for_any_number_of_threads(capsys):
+    for jobs in (1, 2, 4):
+        code, *_ = classify(
+            capsys, "--id", "id", "--quiet", "--n-jobs", jobs, "--out", f"{jobs}.csv", "--save",
+            f"{jobs}.mknn", "--report", f"{jobs}.html",
+        )  # fmt: skip
+        assert code == 0
+    assert len({Path(f"{jobs}.csv").read_bytes() for jobs in (1, 2, 4)}) == 1
+
+
+@pytest.mark.usefixtures("flowers")
+def test_columns_stand_before_results_and_warnings_before_all(capsys):
+    lines = FLOWERS.read_text().splitlines()
+    place = lines[0].split(",").index("height")
+    rows = [line.split(",") for line in lines]
+    for row in rows[1::50]:
+        row[place] = "too tall"
+    Path("w.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    code, out, err = classify(capsys, "--quiet", "--id", "id", file="w.csv")
+    assert code == 0
+    warning = (
+        "'height' is left out, though 584 of 596 cells are numbers: correct the others "
+        "('too tall'), or name those that mean missing with --na"
+    )
+    assert err == f"manifoldknn: warning: {warning}\n"
+    assert out.startswith(f"WARNING     {warning}\nfile        UTF-8, ',' between cells\n\ncolumn ")
+    assert out.count(warning) == 1
+    assert out.index("id  ") < out.index("height  ") < out.index("rows  ")
+    assert "note        left out" not in out
+    for command in ("suggest", "check", "inspect"):
+        code, out, err = run(capsys, command, "w.csv", "--label", "species", "--json", "--quiet")
+        assert (code, json.loads(out)["warnings"][0]) == (0, warning)
+        assert warning in err
+    code, out, err = classify(
+        capsys, "--json", "--quiet", "--na", "too tall", "--force", file="w.csv"
+    )
+    assert (code, json.loads(out)["warnings"], err) == (0, [], "")
+    height = next(column for column in json.loads(out)["columns"] if column["name"] == "height")
+    assert height == {"name": "height", "used": True, "kind": "number", "how": "16 missing"}
+
+
+@pytest.mark.usefixtures("flowers")
+def test_what_is_packed_stays_packed(capsys):
+    Path("f.csv.gz").write_bytes(gzip.compress(FLOWERS.read_bytes()))
+    code, _, err = classify(capsys, "--quiet", "--out", "o.csv", file="f.csv.gz")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "the input is gzip and stays so, so let the name end in .csv.gz" in err
+    assert classify(capsys, "--quiet", "--json", file="f.csv.gz")[0] == 0
+    assert classify(capsys, "--quiet", "--json")[0] == 0
+    packed = Path("f-labelled.csv.gz").read_bytes()
+    assert gzip.decompress(packed) == Path("flowers-labelled.csv").read_bytes()
+    code, _, err = classify(capsys, "--quiet", "--out", "o.csv.zst")
+    assert "the input is not packed and stays so, so let the name end in .csv" in err

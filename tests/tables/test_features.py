@@ -125,7 +125,7 @@ def test_columns_of_new_rows_are_named(tmp_path):
     [
         ({"a": ["1", "inf", "2"]}, ["a"], False, "'a' is infinite in row 2"),
         ({"a": ["1", "1", "1"]}, ["a"], False, "no column is left"),
-        ({"a": ["", "", ""], "b": list("132")}, ["a", "b"], False, "only missing values"),
+        ({"a": ["", "", ""], "b": list("132")}, ["a", "b"], True, "only missing values"),
         ({"a": ["1", "1", "1"], "b": list("132")}, ["a", "b"], True, "'a' cannot be a feature"),
     ],
 )
@@ -154,6 +154,7 @@ class Typed:
     """A table whose columns have types."""
 
     together = ()
+    decimal = ""
 
     def __init__(self, kind, column):
         self.names, self.n_rows, self._kind, self._column = ["x"], len(column), kind, column
@@ -230,3 +231,84 @@ def test_zero_and_one_are_as_far_apart_as_no_and_yes(tmp_path):
     np.testing.assert_allclose(raw[:, 0], [0, 1, 1])
     again = FeatureStep.from_plain(json.loads(json.dumps(step.to_plain())))
     np.testing.assert_array_equal(again.transform(table)[0], X)
+
+
+def text_table(tmp_path, text, name="t.csv"):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    return open_table(tmp_path / name, "csv")
+
+
+def raw(tmp_path, fitted, new, column="x", **options):
+    """Values of a column in another file, as a model that was written down reads them."""
+    table = text_table(tmp_path, fitted)
+    step = FeatureStep.fit(table, table.names, scale=False, insist=True, **options)[0]
+    again = FeatureStep.from_plain(json.loads(json.dumps(step.to_plain())))
+    X, notes = again.transform(text_table(tmp_path, new, "new.csv"))
+    return X[:, again.features.index(column)].tolist(), notes
+
+
+GERMAN = "x;y\n1.234;0,5\n999;1,5\n2.345;7,25\n"
+
+
+@pytest.mark.parametrize(
+    ("fitted", "new", "expected"),
+    [
+        (GERMAN, "x;y\n1.234;3\n", 1234),  # nothing in the new file tells
+        (GERMAN, "x;y\n1.234;0,5\n", 1234),
+        (GERMAN, 'x,y\n"1,234",0.5\n', 1234),  # a file of another country
+        (GERMAN, "x,y\n1.234,0.5\n", 1.234),
+        ('x,y\n"1,234",0.5\n999,2\n"2,345",3.5\n', "x;y\n1,234;3\n", 1234),
+        ('x,y\n"1,234",0.5\n999,2\n"2,345",3.5\n', "x;y\n1,234;0,5\n", 1.234),
+        ("x;y\n1,234;3\n5;2\n8;1\n", "x;y\n1,234;0\n", 1.234),
+        ("x,y\n1 mg,1\n2 mg,3\n3,2\n", "x,y\n4 mg,1\n", 4),
+        ("x,y\n1,1\n<2,3\n3,2\n", "x,y\n> 4,1\n", 4),
+        ("x,y\n1/13/1970,1\n1/2/1970,3\n2/1/1970,2\n", "x,y\n2/1/1970,1\n", 31),
+        ("x,y\n13/1/1970,1\n1/2/1970,3\n2/1/1970,2\n", "x,y\n2/1/1970,1\n", 1),
+    ],
+)
+def test_a_cell_is_read_as_when_the_model_was_fitted(tmp_path, fitted, new, expected):
+    values, notes = raw(tmp_path, fitted, new)
+    assert values == [expected]
+    assert notes == []
+
+
+def test_odd_cells_of_new_rows(tmp_path):
+    fitted = "x,y\n1 mg,1\n2 mg,3\nn.d.,2\n-9,5\nGone,7\n"
+    values, notes = raw(tmp_path, fitted, "x,y\n1.2.3,1\n-9,2\ngone,3\n7,4\n", na=["gone", "-9"])
+    assert values == [1.5, 1.5, 1.5, 7]
+    assert notes == ["'x': 1 cell(s) could not be read and count as missing"]
+    with pytest.raises(TableError, match="'x' must hold numbers and row 2 holds '5 g': correct it"):
+        raw(tmp_path, fitted, "x,y\n5 mg,1\n5 g,1\n", na=["gone"])
+    days = "d,y\n13.1.2024,1\n14.1.2024,2\n15.1.2024,5\n"
+    with pytest.raises(TableError, match="'d' must hold dates and row 1 holds 'soon'"):
+        raw(tmp_path, days, "d,y\nsoon,1\n", "d")
+
+
+def test_steps_of_older_files_are_read(tmp_path):
+    table = text_table(tmp_path, "x;y\n1,5;a\n2,5;b\n4;a\n")
+    step, X = FeatureStep.fit(table, ["x", "y"])
+    plain = step.to_plain()
+    older = {"scale": plain["scale"], "plans": plain["plans"]}
+    for plan in older["plans"]:
+        del plan["mark"], plan["unit"], plan["order"]
+    np.testing.assert_array_equal(FeatureStep.from_plain(older).transform(table)[0], X)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"na": "x"}, {"na": [1]}, {"decimal": ";"}, {"decimal": None},
+        *({"plans": [{"name": "x", "kind": "number"} | wrong]}
+          for wrong in ({"mark": "x"}, {"unit": 1}, {"order": "ydm"})),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_manners(change):
+    with pytest.raises(ValueError, match="no description of features"):
+        FeatureStep.from_plain(FeatureStep([Plan("x", "number")], True).to_plain() | change)
+
+
+def test_words_for_no_number_may_be_categories(tmp_path):
+    table = text_table(tmp_path, "s,x\nerror,1\nunknown,2\nerror,4\n")
+    step, _ = FeatureStep.fit(table, ["s", "x"])
+    assert step.features == ["s=error", "s=unknown", "x"]

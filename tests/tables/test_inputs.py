@@ -17,7 +17,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
 
 
 def options(file, form=None):
-    return Namespace(file=str(file), format=form, delimiter=None)
+    return Namespace(file=str(file), format=form, delimiter=None, encoding=None)
 
 
 def test_streams_and_files(tmp_path):

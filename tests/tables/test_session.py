@@ -71,7 +71,9 @@ def test_warnings_become_notes_once():
     assert notes == ["before", "the walk: raise --max-iter", "use --graph pruned"]
 
 
-@pytest.mark.parametrize("word", ["NA", "nan", "null", "None", "?"])
+@pytest.mark.parametrize(
+    "word", ["NA", "nan", "null", "None", "?", "unknown", "n.d.", "Unlabelled"]
+)
 def test_words_for_missing_labels_are_told(word):
     notes = []
     labels = clean_labels(["a", word, word, ""], "y", None, notes)
@@ -82,3 +84,35 @@ def test_words_for_missing_labels_are_told(word):
     notes = []
     clean_labels(["a", "b", word], "y", word, notes)
     assert notes == []
+
+
+def test_classes_that_differ_in_case_are_told():
+    notes = []
+    labels = clean_labels(["Cat", "cat", "CAT", "dog", "small  dog", "Small dog"], "y", None, notes)
+    assert len(set(labels)) == 6
+    assert notes == [
+        "'CAT' and 'Cat' and 'cat' in 'y' are different classes; if they are one, write them alike",
+        "'Small dog' and 'small  dog' in 'y' are different classes; if they are one, write them "
+        "alike",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "refused"),
+    [
+        ([f"{i / 8}" for i in range(101)], True),
+        ([f"{i},5" for i in range(101)] * 20, True),
+        ([str(i) for i in range(300)], True),
+        ([str(i) for i in range(300)] * 10, False),  # codes
+        ([f"{i / 8}" for i in range(100)], False),
+        ([f"c{i}" for i in range(300)], False),
+    ],
+)
+def test_a_measurement_is_no_class(labels, refused):
+    if refused:
+        with pytest.raises(
+            TableError, match=r"different numbers: is it a measurement\? Name a col"
+        ):
+            clean_labels(labels, "y", None, [])
+    else:
+        assert len(clean_labels(labels, "y", None, [])) == len(labels)

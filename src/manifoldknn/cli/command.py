@@ -14,14 +14,17 @@ _TERMINATED = 128 + signal.SIGTERM
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; an interruption, even of the imports, leaves one line and no half file.
 
-    Exit codes are those of `manifoldknn.cli.main.main`, and 143 if told to terminate.
+    Exit codes are those of `manifoldknn.cli.main.run`, and 143 if told to terminate.
     """
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, _terminate)
     try:
-        from manifoldknn.cli.main import main as run
+        from manifoldknn.cli.options import build_parser
 
-        return run(arguments)
+        options = build_parser().parse_args(arguments)  # help and wrong options wait for nothing
+        from manifoldknn.cli.main import run
+
+        return run(options)
     except KeyboardInterrupt:
         print("manifoldknn: error: interrupted: nothing was written", file=sys.stderr)
         return 130

@@ -1,10 +1,28 @@
-"""What is said to programs: JSON that every reader accepts."""
+"""What is said to programs: JSON that every reader accepts, of errors too."""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any
+
+SCHEMA = 1  # of what is said; it counts up when something is renamed or taken away
+
+
+def fail(message: str, code: int, as_json: bool, out: str | None = None) -> None:
+    """Say in one line what is wrong; to programs also, where they look for their answer.
+
+    That is standard output, unless the table goes there: `out` is "-".
+    """
+    message = " ".join(message.split())
+    on_stderr = as_json and out == "-"
+    if not on_stderr:
+        print(f"manifoldknn: error: {message}", file=sys.stderr)
+    if as_json:
+        stream = sys.stderr if on_stderr else sys.stdout
+        data = {"schema": SCHEMA, "error": message, "exit_code": code}
+        print(json_text(data, encoding=stream.encoding), file=stream)
 
 
 def json_text(data: Any, *, encoding: str | None = None) -> str:

@@ -18,7 +18,7 @@ from manifoldknn import find_label_errors, inspect, persist, suggest
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.heap import return_large_arrays_at_once
 from manifoldknn.base.progress import spoken
-from manifoldknn.cli.json_text import json_text
+from manifoldknn.cli.json_text import SCHEMA, fail, json_text
 from manifoldknn.cli.options import build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
 from manifoldknn.exceptions import UnreachedError
@@ -26,6 +26,7 @@ from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
+from manifoldknn.tables.columns import grouped, manner_text
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
     answers,
@@ -36,9 +37,15 @@ from manifoldknn.tables.outputs import (
     write_table,
 )
 from manifoldknn.tables.session import Session, as_options, learn, noted, stage
+from manifoldknn.tables.table import Table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the options and `run`."""
+    return run(build_parser().parse_args(arguments))
+
+
+def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code.
 
     0 done, 1 something unforeseen, 2 input or options to correct, 130 interrupted.
@@ -46,23 +53,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):  # closed, or somebody's own
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    options = build_parser().parse_args(arguments)
     return_large_arrays_at_once()
     try:
         with spoken(0 if options.quiet else 1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is told in the notes
             code = _COMMANDS[options.command](options) or 0
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return _fail("interrupted: nothing was written that is not whole", 130)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except UnreachedError as error:
-        return _fail(as_options(str(error)), 2)
-    except FileExistsError as error:
-        return _fail(f"{error}: choose another name, or replace it with --force", 2)
-    except OSError as error:
+    except (Exception, KeyboardInterrupt) as error:
+        message, code = _said(error)
+        if code == 1 and os.environ.get("MANIFOLDKNN_DEBUG"):
+            raise
+        fail(message, code, options.json, getattr(options, "out", None))
+    return code
+
+
+def _said(error: BaseException) -> tuple[str, int]:
+    """Return what is said of an error, and the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted: nothing was written that is not whole", 130
+    if isinstance(error, UnreachedError):
+        return as_options(str(error)), 2
+    if isinstance(error, FileExistsError):
+        return f"{error}: choose another name, or replace it with --force", 2
+    if isinstance(error, OSError):
         full = error.errno == errno.ENOSPC
         # Files are named where they are written, so what has no name is our output.
         name = error.filename or ("standard output" if full else "")
@@ -70,21 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         remedy = (
             "free some space, or write elsewhere" if full else "check the place, or choose another"
         )
-        return _fail(f"{error.strerror or error}{place}: {remedy}", 2)
-    except (ValueError, ImportError, MemoryError) as error:
+        return f"{error.strerror or error}{place}: {remedy}", 2
+    if isinstance(error, ValueError | ImportError | MemoryError):
         said = str(error) or type(error).__name__
-        return _fail(as_options(said) if "device=" in said else said, 2)
-    except Exception as error:
-        if os.environ.get("MANIFOLDKNN_DEBUG"):
-            raise
-        kind = type(error).__name__
-        return _fail(f"unforeseen: {kind}: {error}; MANIFOLDKNN_DEBUG=1 shows where", 1)
-    return code
-
-
-def _fail(message: str, code: int) -> int:
-    print(f"manifoldknn: error: {' '.join(message.split())}", file=sys.stderr)
-    return code
+        return (as_options(said) if "device=" in said else said), 2
+    kind = type(error).__name__
+    return f"unforeseen: {kind}: {error}; MANIFOLDKNN_DEBUG=1 shows where", 1
 
 
 def _in_options(health: GraphHealth) -> GraphHealth:
@@ -92,13 +99,30 @@ def _in_options(health: GraphHealth) -> GraphHealth:
     return replace(health, advice=[as_options(line) for line in health.advice])
 
 
+def _learned(table: Table, options: argparse.Namespace) -> Session:
+    """Learn, and warn where everybody sees it."""
+    session = learn(table, options)
+    for warning in session.warnings:
+        print(f"manifoldknn: warning: {warning}", file=sys.stderr)
+    return session
+
+
+def _columns(session: Session) -> str:
+    """Return the table of columns, and warnings above it."""
+    manner = session.table.manner
+    lines = [f"WARNING     {warning}" for warning in session.warnings]
+    lines += [f"file        {manner_text(manner)}"] if manner else []
+    table = as_table(["column", "used as", "how, or why not"], grouped(session.columns))
+    return "\n".join([*lines, "", table]).lstrip("\n")
+
+
 def _classify(options: argparse.Namespace) -> None:
     target = table_target(options)
     check_targets(options, {"--out": target, "--report": options.report, "--save": options.save})
     with opened(options) as table:
-        check_format(target, options)
+        check_format(target, options, table)
         names = new_names(table, options.prefix)
-        session = learn(table, options)
+        session = _learned(table, options)
         clf = session.classifier
         with stage(session.seconds, "off manifold"), noted(session.notes):
             off = -clf.score_samples() / off_manifold_limit(clf)
@@ -121,6 +145,9 @@ def _classify(options: argparse.Namespace) -> None:
             session, health, hidden, predicted, confidence, validated=options.validate
         )
         data["out"], data["report"], data["model"] = target, options.report, options.save
+        data["file"], data["warnings"] = table.manner, session.warnings
+        shown = ("name", "used", "kind", "how")
+        data["columns"] = [{key: getattr(use, key) for key in shown} for use in session.columns]
         if options.report:
             with stage(session.seconds, "report"):
                 from manifoldknn.report.page import write_report
@@ -129,7 +156,10 @@ def _classify(options: argparse.Namespace) -> None:
         with stage(session.seconds, "writing"):
             write_table(table, target, added, options)
         data["seconds"] = {name: round(s, 2) for name, s in session.seconds.items()}
-    text = summary_text(data) + f"\n\nwritten     {target}"
+    # The table of columns says already what is left out, and warns.
+    told = [note for note in data["notes"] if not note.startswith("left out ")]
+    said = {"notes": [note for note in told if note not in data["warnings"]]}
+    text = f"{_columns(session)}\n\n{summary_text(data | said)}\n\nwritten     {target}"
     text += "".join(f", {name}" for name in (options.report, options.save) if name)
     _say(data, text, options, table_on_stdout=target == "-")
 
@@ -142,7 +172,7 @@ def _predict(options: argparse.Namespace) -> None:
 def _suggest(options: argparse.Namespace) -> None:
     check_targets(options, {"--out": options.out})
     with opened(options) as table:
-        session = learn(table, options)
+        session = _learned(table, options)
         found = suggest(session.classifier, options.n, index=session.ids)
     _list(found.to_dict(), ["id", "uncertainty", "reason"], session, options)
 
@@ -150,7 +180,7 @@ def _suggest(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> None:
     check_targets(options, {"--out": options.out})
     with opened(options) as table:
-        session = learn(table, options)
+        session = _learned(table, options)
         with stage(session.seconds, "validation"), noted(session.notes):
             found = find_label_errors(session.classifier, index=session.ids)
     table_of = {name: column[: options.n] for name, column in found.to_dict().items()}
@@ -173,7 +203,12 @@ def _list(
             csv.writer(text).writerows([shown, *rows])
             file.write(text.getvalue().encode())
     listed = [dict(zip(columns, values)) for values in zip(*columns.values())]
-    data = {"rows": listed, "notes": session.notes, "seconds": session.seconds}
+    data = {
+        "rows": listed,
+        "notes": session.notes,
+        "warnings": session.warnings,
+        "seconds": session.seconds,
+    }
     text_lines = as_table(shown, rows) if rows else "none"
     notes = "".join(f"\nnote        {note}" for note in session.notes)
     if options.out and options.out != "-":
@@ -187,11 +222,11 @@ def _cell(value: Any) -> str:
 
 def _inspect(options: argparse.Namespace) -> None:
     with opened(options) as table:
-        session = learn(table, options)
+        session = _learned(table, options)
         with stage(session.seconds, "graph health"):
             health = _in_options(inspect(session.classifier, index=session.ids))
     notes = "".join(f"\nnote        {note}" for note in session.notes)
-    data = asdict(health) | {"notes": session.notes}
+    data = asdict(health) | {"notes": session.notes, "warnings": session.warnings}
     _say(data, health_text(health) + notes, options)
 
 
@@ -204,7 +239,7 @@ def _reproduce(options: argparse.Namespace) -> int:
 def _say(
     data: dict[str, Any], text: str, options: argparse.Namespace, *, table_on_stdout: bool = False
 ) -> None:
-    out = sys.stderr if table_on_stdout else sys.stdout
+    out, data = sys.stderr if table_on_stdout else sys.stdout, {"schema": SCHEMA} | data
     print(json_text(data, encoding=out.encoding) if options.json else text, file=out)
 
 

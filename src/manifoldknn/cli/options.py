@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import manifoldknn
 from manifoldknn.base.parameters import GRAPHS, ON_UNREACHED, VOTES
+from manifoldknn.cli.json_text import fail
 
-FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz")
+FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow", "npy", "npz")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Says what is wrong in one line, and as JSON if that is wanted."""
+
+    given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and remember what was given."""
+        self.given = sys.argv[1:] if args is None else args
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: error: {message} (see {self.prog} --help)", file=sys.stderr)
+        fail(f"{message} (see {self.prog} --help)", 2, "--json" in self.given)
         raise SystemExit(2)
 
 
@@ -122,6 +131,10 @@ def _learning(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
         "--no-scale", dest="scale", action="store_false", help="take numbers as they are"
     )
     columns.add_argument(
+        "--na", nargs="+", metavar="TEXT",
+        help="further texts that mean 'missing', as an empty cell, NA, n.d. and #DIV/0! do",
+    )  # fmt: skip
+    columns.add_argument(
         "--unlabeled",
         metavar="TEXT",
         help="text that means 'no label', as an empty cell does; '': only empty cells do "
@@ -142,6 +155,9 @@ def _input(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="CSV, TSV, Parquet, Arrow, NPY, NPZ; - stdin")
     parser.add_argument("--format", choices=FORMATS, help="format of FILE [by its suffix; csv]")
     parser.add_argument("--delimiter", metavar="CHAR", help="separator of a CSV file [found out]")
+    parser.add_argument(
+        "--encoding", metavar="NAME", help="of a CSV file, such as cp1252 [found out]"
+    )
 
 
 def _output(parser: argparse.ArgumentParser, text: str) -> None:

@@ -15,6 +15,7 @@ from manifoldknn.model.answering import answers_to
 from manifoldknn.model.cautions import confidence_words
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table
+from manifoldknn.tables.columns import manner_notes
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
@@ -70,7 +71,7 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
     with stage(seconds, "loading"):
         clf, step, label, label_type = load_model(options.model)
     with opened(options) as table:
-        check_format(target, options)
+        check_format(target, options, table)
         names = new_names(table, options.prefix)
         if table.n_rows < 1:
             raise TableError("the file has no rows: bring at least one under the header")
@@ -78,6 +79,7 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
             X, notes = step.transform(table)
             outside = step.outside(X)
             table.release()
+            notes = [*manner_notes(table), *notes]
         known = {plan.name for plan in step.plans} | {label}
         unknown = [name for name in table.names if name not in known]
         if unknown:

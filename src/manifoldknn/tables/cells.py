@@ -1,29 +1,65 @@
-"""Cells of a text file as numbers, booleans or dates, if all of a column are."""
+"""Cells of a text file as numbers, booleans or dates, in the ways that people write them."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["READERS", "booleans", "dates", "is_missing", "number_column", "numbers", "with_points"]
+__all__ = [
+    "ORDERS", "NumberCells", "booleans", "dates", "decimal_mark", "is_missing", "number_column",
+    "numbers", "read_numbers", "with_points", "without",
+]  # fmt: skip
 
-_MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "missing", "?", "-"})
+_MISSING = frozenset({
+    "", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "missing", "?", "-", ".", "<na>",
+    "n.a.", "n.d.", "k.a.", "#nv", "#div/0!", "#value!", "#wert!", "#ref!", "#bezug!", "#num!",
+    "#zahl!", "#name?", "#null!",
+})  # fmt: skip
+# Words that mean "no value" only where everything else is numbers.
+_NO_NUMBER = frozenset({
+    "nd", "n.d", "n. d.", "n. a.", "k. a.", "n.b.", "n.n.", "bdl", "b.d.l.", "lod", "<lod", "< lod",
+    "loq", "<loq", "< loq", "--", "---", "–", "—", "...", "…", "*", "not detected", "unknown",
+    "err", "error", "fehler", "overflow", "ovrflw", "out of range", "not available", "(null)",
+    "(blank)", "unbekannt", "keine angabe",
+})  # fmt: skip
 _SPELLED = sorted({*_MISSING, *map(str.upper, _MISSING), *map(str.title, _MISSING), "NaN", "NaT"})
 # Blanks and digits are those that Python knows: of all scripts.
 _BLANKS = "[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*"
 _DECIMAL_COMMA = rf"^({_BLANKS}[+-]?\p{{Nd}}*),(\p{{Nd}}+([eE][+-]?\p{{Nd}}+)?{_BLANKS})$"
+_GAP = "\u2009\u202f\xa0 '’"  # between groups of three digits
+_NUMBER = re.compile(
+    rf"""\s*(?P<bound>[<>≤≥~≈]=?)?\s*(?P<money>[€$£¥])?\s*(?P<sign>[+\-−–﹣－]?)\s?
+    (?P<body>[.,]?\d(?:[\d{_GAP}.,]*[\d.,])?)(?P<power>[eE][+\-−]?\d+)?
+    \s*(?P<unit>[^\W\d_](?:[^\W\d_]|[/²³·^.%-]){{0,11}}[23]?|[%‰°€$£¥"][\w/]*)?\s*""",
+    re.VERBOSE,
+)
+_GROUPED = re.compile(rf"(\d{{1,3}})((?:[{_GAP}]\d{{3}})+)((?:[.,]\d*)?)")
+_THOUSANDS = re.compile(r"\d{1,3}(?:(?:,\d{3})+(?:\.\d*)?|(?:\.\d{3})+(?:,\d*)?)")
+_EITHER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")  # a thousand, or one and some thousandths
+_PLAIN = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
+_ENOUGH = 1000  # numbers that tell the decimal mark
+_MOST_UNREAD = 0.1  # of cells that are not missing
 _TRUE = frozenset({"true", "t", "yes", "y"})
 _FALSE = frozenset({"false", "f", "no", "n"})
 _DAY = 86400.0
 _NAN = float("nan")
 
 
-def is_missing(cell: str) -> bool:
-    """Tell whether a cell says that there is no value: empty, NA, NaN, null, none, ? or -."""
-    return cell.strip().lower() in _MISSING
+def is_missing(cell: str, na: Collection[str] = ()) -> bool:
+    """Tell whether a cell says that there is no value: empty, NA, n.d., ?, #DIV/0! and the like.
+
+    `na` are further texts that say so, in lower case.
+    """
+    text = cell.strip().lower()
+    return text in _MISSING or text in na
 
 
 def numbers(cells: list[str]) -> NDArray[np.float64] | None:
@@ -107,7 +143,151 @@ def with_points(column: Any) -> Any:
     return pc.replace_substring_regex(column, _DECIMAL_COMMA, r"\1.\2")
 
 
-def booleans(cells: list[str]) -> NDArray[np.float64] | None:
+@dataclass
+class NumberCells:
+    """How the cells of a column of numbers were read, counted."""
+
+    n_numbers: int = 0
+    n_bounds: int = 0  # with < or the like, read as the number
+    n_thousands: int = 0  # with marks between groups of three digits
+    n_glued: int = 0  # with letters that touch it, as a unit seldom does unless all do
+    units: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)  # odd cells, which count as missing
+    words: Counter[str] = field(default_factory=Counter)  # no numbers at all
+
+    def add(self, other: NumberCells) -> None:
+        """Add what was counted in more cells."""
+        for name, value in vars(other).items():
+            mine = getattr(self, name)
+            if isinstance(mine, Counter):
+                mine.update(value)
+            else:
+                setattr(self, name, mine + value)
+
+    @property
+    def present(self) -> int:
+        """How many cells are not missing."""
+        return self.n_numbers + self.unread.total() + self.words.total()
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the column holds numbers: nearly all are, of one unit, and no cell is text."""
+        one_unit = len(self.units) < 2 and (not self.n_glued or 2 * self.n_glued >= self.n_numbers)
+        return one_unit and not self.words and self.unread.total() <= _MOST_UNREAD * self.present
+
+
+def read_numbers(
+    cells: list[str], mark: str = "", na: Collection[str] = (), unit: str | None = None
+) -> tuple[NDArray[np.float64], NumberCells]:
+    """Return cells as numbers, however they are written, NaN where there is none, and a count.
+
+    Parameters
+    ----------
+    cells : list of str
+        Cells of one column.
+    mark : {".", ",", ""}
+        What is meant by 1.234 and 1,234: the decimal mark. "": either is.
+    na : collection of str
+        Further texts that mean missing, in lower case.
+    unit : str, optional
+        The only one that may follow a number; by default any may.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables.cells import read_numbers
+    >>> values, found = read_numbers(["<0,5", "1.234,5 mg", "n.d.", "−2", "1.2.3"], ",")
+    >>> values
+    array([ 5.0000e-01,  1.2345e+03,         nan, -2.0000e+00,         nan])
+    >>> found.n_bounds, dict(found.units), dict(found.unread)
+    (1, {'mg': 1}, {'1.2.3': 1})
+    """
+    values, count = list[float](), NumberCells()
+    other = {".": ",", ",": "."}.get(mark, "\0")  # may mean thousands
+    for cell in cells:
+        try:
+            if other in cell or "_" in cell:
+                raise ValueError
+            value = float(cell.replace(",", ".", 1))
+            count.n_numbers += value == value
+        except ValueError:
+            value = _spelled(cell, mark, na, unit, count)
+        values.append(value)
+    return np.array(values, dtype=np.float64), count
+
+
+def _spelled(
+    cell: str, mark: str, na: Collection[str], unit: str | None, count: NumberCells
+) -> float:
+    """Return the number that a cell spells in some unusual way, NaN if none, and count it."""
+    if is_missing(cell, na) or cell.strip().lower() in _NO_NUMBER:
+        return _NAN
+    found = _NUMBER.fullmatch(cell)
+    digits = _digits(found["body"], mark, bool(found["power"])) if found else ""
+    named = (found["unit"] or found["money"] or "") if found else ""
+    if not found or not digits or (named and unit is not None and named != unit):
+        is_word = re.search(r"[^\W\d_]", cell) or digits
+        (count.words if is_word else count.unread)[cell.strip()] += 1
+        return _NAN
+    count.n_numbers += 1
+    count.n_bounds += bool(found["bound"])
+    count.n_thousands += sum(map(found["body"].count, ",." + _GAP)) > ("." in digits)
+    if named:
+        count.units[named] += 1
+        count.n_glued += named[0].isalpha() and cell[found.start("unit") - 1].isalnum()
+    minus = "-" if found["sign"] not in ("", "+") else ""
+    return float(f"{minus}{digits}{(found['power'] or '').replace('−', '-')}")
+
+
+def _digits(body: str, mark: str, plain: bool = False) -> str:
+    """Return digits with a point, of digits with any marks; "" if the marks make no sense.
+
+    `plain` digits have no thousands: a power of ten follows.
+    """
+    grouped = _GROUPED.fullmatch(body)
+    if grouped:
+        body = grouped[1] + re.sub(rf"[{_GAP}]", "", grouped[2]) + grouped[3]
+    signs = [sign for sign in body if sign in ",."]
+    if len(signs) > 1:
+        thousands = _THOUSANDS.fullmatch(body)
+    else:
+        sure = not mark or signs == [mark] or plain or grouped
+        thousands = None if sure else _EITHER.fullmatch(body)
+    if thousands:
+        body = body.replace(signs[0], "")
+    body = body.replace(",", ".")
+    return body if _PLAIN.fullmatch(body) else ""
+
+
+def without(values: NDArray[np.float64], na: Collection[str]) -> NDArray[np.float64]:
+    """Return numbers with NaN for those that `na` names, such as "-999"."""
+    gone = [number for text in na if (number := read_numbers([text])[0][0]) == number]
+    return np.where(np.isin(values, gone), _NAN, values) if gone else values
+
+
+def decimal_mark(cells: Iterable[str]) -> str:
+    """Return "," or ".", whichever more of the numbers among cells have; "" if they do not tell.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables.cells import decimal_mark
+    >>> decimal_mark(["1,5", "1.234,5", "7"]), decimal_mark(["1.234", "9"]), decimal_mark(["0.123"])
+    (',', '', '.')
+    """
+    votes = Counter[str]()
+    for cell in cells:
+        found = _NUMBER.fullmatch(cell) if "," in cell or "." in cell else None
+        body = found["body"] if found else ""
+        signs = [sign for sign in body if sign in ",."]
+        if not signs or not _digits(body, ".") or _EITHER.fullmatch(body):
+            continue
+        grouping = len(signs) > 1 and signs[0] == signs[-1]
+        votes[{",": ".", ".": ","}[signs[-1]] if grouping else signs[-1]] += 1
+        if votes.total() == _ENOUGH:
+            break
+    return "" if votes[","] == votes["."] else max(votes, key=votes.__getitem__)
+
+
+def booleans(cells: list[str], na: Collection[str] = ()) -> NDArray[np.float64] | None:
     """Return cells such as true and false, yes and no as 1 and 0; None if some are neither.
 
     Examples
@@ -119,37 +299,66 @@ def booleans(cells: list[str]) -> NDArray[np.float64] | None:
     found = np.empty(len(cells))
     for i, cell in enumerate(cells):
         word = cell.strip().lower()
-        if word in _TRUE or word in _FALSE:
-            found[i] = word in _TRUE
-        elif word in _MISSING:
+        if is_missing(word, na):
             found[i] = _NAN
+        elif word in _TRUE or word in _FALSE:
+            found[i] = word in _TRUE
         else:
             return None
     return found
 
 
-def dates(cells: list[str]) -> NDArray[np.float64] | None:
-    """Return ISO dates and times as days since 1970, in UTC; None if some are none.
+ORDERS = ("ymd", "dmy", "mdy")  # of day, month and year
+_TIME = (
+    r"(?:(?:T|,?\s+)(?P<h>\d{1,2}):(?P<min>\d\d)(?::(?P<s>\d\d)(?:[.,]\d+)?)?\s*(?P<half>[ap]m)?)?"
+)
+_ORDERED = {
+    "ymd": re.compile(r"(?P<y>\d{4})([./-])(?P<m>\d{1,2})\2(?P<d>\d{1,2})" + _TIME, re.I),
+    "dmy": re.compile(r"(?P<d>\d{1,2})([./-])(?P<m>\d{1,2})\2(?P<y>\d{4}|\d\d)" + _TIME, re.I),
+    "mdy": re.compile(r"(?P<m>\d{1,2})([/-])(?P<d>\d{1,2})\2(?P<y>\d{4}|\d\d)" + _TIME, re.I),
+}
+
+
+def dates(
+    cells: list[str], order: str = "ymd", na: Collection[str] = ()
+) -> NDArray[np.float64] | None:
+    """Return dates and times as days since 1970, in UTC; None if some are none.
+
+    ISO dates are read in any order; 05.01.24, 5/1/2024 2:30 pm and the like in that of the column.
 
     Examples
     --------
     >>> from manifoldknn.tables.cells import dates
     >>> dates(["1970-01-02", "1970-01-02T12:00:00", "", "1970-01-02 01:00+01:00"])
     array([1. , 1.5, nan, 1. ])
+    >>> dates(["05.01.1970 12:00"], "dmy"), dates(["5/1/1970"], "mdy"), dates(["13/1/1970"], "mdy")
+    (array([4.5]), array([120.]), None)
     """
-    found = np.empty(len(cells))
+    found = np.full(len(cells), _NAN)
     for i, cell in enumerate(cells):
-        if is_missing(cell):
-            found[i] = _NAN
+        if is_missing(cell, na):
             continue
         try:
-            moment = datetime.fromisoformat(cell.strip())
+            found[i] = _moment(cell.strip(), order).timestamp() / _DAY
         except ValueError:
             return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        found[i] = moment.timestamp() / _DAY
     return found
 
 
-READERS = {"number": numbers, "boolean": booleans, "date": dates}  # by what a column may hold
+def _moment(text: str, order: str) -> datetime:
+    match = _ORDERED[order].fullmatch(text)
+    if not match or order == "ymd":
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(text)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if not match:
+        raise ValueError
+    year, month, day, hour, minute, second = (int(match[part] or 0) for part in _PARTS)
+    if len(match["y"]) == 2:
+        year += 2000 if year < 69 else 1900
+    if match["half"]:
+        hour = hour % 12 + 12 * (match["half"].lower() == "pm")
+    return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+
+
+_PARTS = ("y", "m", "d", "h", "min", "s")

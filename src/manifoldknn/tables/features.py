@@ -18,17 +18,19 @@ All that was learned is a few numbers and words per column: JSON holds it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.tables import cells
-from manifoldknn.tables.profile import Profile, profile_columns
+from manifoldknn.tables.profile import KINDS, Profile, Use, profile_columns
 from manifoldknn.tables.table import Column, Table, TableError
 
+_MARKS = ("", ".", ",")
 _STEP = 0.25
 _ONE_HOT = _STEP * float(np.sqrt(0.5))
 
@@ -44,6 +46,9 @@ class Plan:
     fill: float = 0.0  # what a missing value becomes, after scaling
     flag: bool = False  # whether a feature says that the value was missing
     categories: list[str] = field(default_factory=list)  # sorted
+    mark: str = ""  # the decimal mark of numbers that are text; "": either
+    unit: str = ""  # the only one that may follow a number
+    order: str = "ymd"  # of day, month and year in dates
 
     @property
     def features(self) -> list[str]:
@@ -61,7 +66,15 @@ class FeatureStep:
 
     plans: list[Plan]  # one per column used
     scale: bool  # whether numbers and dates are scaled to [0, 1]
-    left_out: list[tuple[str, str]] = field(default_factory=list)  # columns not used, and why
+    na: list[str] = field(default_factory=list)  # further texts that mean missing, in lower case
+    decimal: str = ""  # the decimal mark of the table that was learned from
+    uses: list[Use] = field(default_factory=list)  # what became of every column
+    notes: list[str] = field(default_factory=list)  # what the user should know
+
+    @property
+    def left_out(self) -> list[tuple[str, str]]:
+        """Columns that are not used, and why."""
+        return [(use.name, use.how) for use in self.uses if not use.used]
 
     @property
     def features(self) -> list[str]:
@@ -70,36 +83,42 @@ class FeatureStep:
 
     @classmethod
     def fit(
-        cls, table: Table, names: list[str], *, scale: bool = True, insist: bool = False
+        cls,
+        table: Table,
+        names: list[str],
+        *,
+        scale: bool = True,
+        insist: bool = False,
+        na: Sequence[str] = (),
     ) -> tuple[FeatureStep, NDArray[Any]]:
         """Learn how some columns become features, and make them: float32 if scaled, else float64.
 
-        With `insist`, which means that the user named these columns, none may be left out.
-        TableError if a column has only missing or some infinite values, or nothing is left.
+        With `insist`, which means that the user named these columns, none may be left out. `na` are
+        further texts that mean missing. TableError if a column has infinite values, or nothing is
+        left.
         """
-        profiles = profile_columns(table, names)
-        plans, left_out = [], []
-        for profile in profiles:
-            reason = profile.unusable(insist)
-            if reason:
-                left_out.append((profile.name, reason))
-            else:
-                plans.append(_planned(profile))
-        if insist and left_out:
-            name, reason = left_out[0]
+        gone = sorted({text.strip().lower() for text in na})
+        profiles = profile_columns(table, names, gone)
+        uses = [profile.use(insist) for profile in profiles]
+        plans = [_planned(profile) for profile, use in zip(profiles, uses) if use.used]
+        notes = [
+            note for profile, use in zip(profiles, uses) if use.used for note in _told(profile)
+        ]
+        step = cls(plans, scale, gone, table.decimal, uses, notes)
+        if insist and step.left_out:
+            name, reason = step.left_out[0]
             raise TableError(f"column {name!r} cannot be a feature ({reason}): leave it out")
         if not plans:
-            what = "; ".join(f"{name}: {why}" for name, why in left_out[:3]) or "no other columns"
-            raise TableError(f"no column is left to tell rows apart ({what})")
+            some = "; ".join(use.warning or f"{use.name}: {use.how}" for use in uses[:3])
+            raise TableError(f"no column is left to tell rows apart ({some or 'no other columns'})")
         joint = [plan for plan in plans if plan.name in set(table.together)]
         if joint:
             of_joint = [p for p in profiles if p.name in {plan.name for plan in joint}]
             low, high = min(p.low for p in of_joint), max(p.high for p in of_joint)
             for plan in joint:
                 plan.low, plan.high = low, high
-        step = cls(plans, scale, left_out)
-        X = step._matrix(table)
-        step._learn_fill(X)
+        X = step.matrix(table)
+        step.learn_fill(X)
         return step, X
 
     def transform(self, table: Table) -> tuple[NDArray[Any], list[str]]:
@@ -117,7 +136,12 @@ class FeatureStep:
                 f"{', '.join(map(repr, absent[:5]))}{hint}; add or rename them"
             )
         notes = [note for plan in self.plans for note in _check_kind(plan, table.kind(plan.name))]
-        X = self._matrix(table)
+        unread = Counter[str]()
+        X = self.matrix(table, unread)
+        notes += [
+            f"{name!r}: {n} cell(s) could not be read and count as missing"
+            for name, n in unread.items()
+        ]
         for plan, block in self._blocks(X):
             notes += _filled(block, plan)
         return X, notes
@@ -143,24 +167,33 @@ class FeatureStep:
             yield plan, X[:, at : at + width]
             at += width
 
-    def _matrix(self, table: Table) -> NDArray[Any]:
-        """Make the features, NaN where a number is missing."""
+    def matrix(self, table: Table, unread: Counter[str] | None = None) -> NDArray[Any]:
+        """Make the features, NaN where a number is missing; count cells that cannot be read."""
         X = np.zeros((table.n_rows, len(self.features)), np.float32 if self.scale else np.float64)
         start = 0
+        marks = {plan.name: self._mark(plan, table) for plan in self.plans}
         # Cells that are no numbers here, but might be elsewhere, are wanted as they are written.
-        as_text = [plan.name for plan in self.plans if plan.kind != "number"]
+        as_text = [
+            p.name for p in self.plans if p.kind != "number" or marks[p.name] != table.decimal
+        ]
         for chunk in table.chunks([plan.name for plan in self.plans], as_text):
             stop = start + len(chunk[0])
             for (plan, block), column in zip(self._blocks(X[start:stop]), chunk):
-                self._put(block, plan, column, start)
+                if plan.kind == "category":
+                    _put_categories(block, plan, column, self.na)
+                    continue
+                values, n_odd = _parsed(plan, column, start, marks[plan.name], self.na)
+                self._put(block, plan, values)
+                if unread is not None and n_odd:
+                    unread[plan.name] += n_odd
             start = stop
         return X
 
-    def _put(self, out: NDArray[Any], plan: Plan, column: Column, first_row: int) -> None:
-        if plan.kind == "category":
-            _put_categories(out, plan, column)
-            return
-        values = _parsed(plan, column, first_row)
+    def _mark(self, plan: Plan, table: Table) -> str:
+        """Return the decimal mark of a column: as it was learned, unless this file has another."""
+        return plan.mark if table.decimal in ("", self.decimal) else table.decimal
+
+    def _put(self, out: NDArray[Any], plan: Plan, values: NDArray[np.float64]) -> None:
         if plan.flag:
             out[:, 1] = _STEP * np.isnan(values)
         if plan.kind == "boolean":
@@ -170,7 +203,8 @@ class FeatureStep:
             values = (values - plan.low) / (span if span > 0 else 1.0)
         out[:, 0] = values
 
-    def _learn_fill(self, X: NDArray[Any]) -> None:
+    def learn_fill(self, X: NDArray[Any]) -> None:
+        """Learn the medians, and put them in place of what is missing."""
         for plan, block in self._blocks(X):
             if plan.kind != "category":
                 column = block[:, 0]
@@ -180,7 +214,8 @@ class FeatureStep:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the step as data that JSON can hold."""
-        return {"scale": self.scale, "plans": [asdict(plan) for plan in self.plans]}
+        plans = [asdict(plan) for plan in self.plans]
+        return {"scale": self.scale, "na": self.na, "decimal": self.decimal, "plans": plans}
 
     @classmethod
     def from_plain(cls, plain: Any) -> FeatureStep:
@@ -191,9 +226,12 @@ class FeatureStep:
                 raise ValueError
             if len({plan.name for plan in plans}) < len(plans):
                 raise ValueError
+            na, decimal = plain.get("na", []), plain.get("decimal", "")  # not in older files
+            if decimal not in _MARKS or type(na) is not list or {*map(type, na)} - {str}:
+                raise ValueError
         except (TypeError, KeyError, ValueError, OverflowError):
             raise ValueError("no description of features") from None
-        return cls(plans, plain["scale"])
+        return cls(plans, plain["scale"], na, decimal)
 
 
 def _is_sound(plan: Plan) -> bool:
@@ -201,12 +239,14 @@ def _is_sound(plan: Plan) -> bool:
     numbers = plan.low, plan.high, plan.fill
     return (
         type(plan.categories) is list
-        and all(isinstance(text, str) for text in (plan.name, *plan.categories))
+        and all(isinstance(text, str) for text in (plan.name, plan.unit, *plan.categories))
+        and plan.mark in _MARKS
+        and plan.order in cells.ORDERS
         and type(plan.flag) is bool
         and all(type(x) in (int, float) and np.isfinite(float(x)) for x in numbers)
         and len(set(plan.categories)) == len(plan.categories)
         and plan.low <= plan.high
-        and plan.kind in ("number", "boolean", "date", "category")
+        and plan.kind in KINDS
         and bool(plan.categories) == (plan.kind == "category")
     )
 
@@ -249,45 +289,84 @@ def _check_kind(plan: Plan, found: str) -> list[str]:
 
 
 def _planned(profile: Profile) -> Plan:
-    plan = Plan(profile.name, profile.kind, flag=profile.n_missing > 0)
+    plan = Plan(profile.name, profile.kind, flag=profile.n_missing > 0, order=profile.order)
     if profile.kind == "category":
         plan.categories = sorted(profile.categories)
     elif profile.kind != "boolean":
         plan.low, plan.high = profile.low, profile.high
+        plan.mark, plan.unit = profile.mark or "", next(iter(profile.count.units), "")
         if profile.kind == "number" and profile.is_flag and profile.high > profile.low:
             plan.high = 1 / _STEP  # yes and no in other words
     return plan
 
 
-def _put_categories(out: NDArray[Any], plan: Plan, column: Column) -> None:
+def _told(profile: Profile) -> list[str]:
+    """Return what to say of a column that was not plain to read."""
+    n_odd = profile.count.unread.total()
+    if profile.kind == "number" and n_odd:
+        return [
+            f"{profile.name!r}: {n_odd} cell(s) could not be read and count as missing "
+            f"({profile.odd})"
+        ]
+    if profile.is_guess:
+        return [
+            f"{profile.name!r}: is the day or the month first? No day is above 12, so the day is "
+            "taken to be; write dates as 2024-01-31 if that is wrong"
+        ]
+    return []
+
+
+def _put_categories(out: NDArray[Any], plan: Plan, column: Column, na: list[str]) -> None:
     place = {category: i for i, category in enumerate(plan.categories)}
     for row, cell in enumerate(column):
         text = cell.strip() if isinstance(cell, str) else f"{cell:.17g}"
         at = place.get(text)
         if at is not None:
             out[row, at] = _ONE_HOT
-        elif cells.is_missing(text):
+        elif cells.is_missing(text, na):
             # Without a feature for it, which `fit` sees to, a mark that `transform` takes away.
             out[row, -1 if plan.flag else 0] = _STEP if plan.flag else np.nan
 
 
-def _parsed(plan: Plan, column: Column, first_row: int) -> NDArray[np.float64]:
-    if not isinstance(column, list):
-        values = column
-    else:
-        parse = cells.READERS[plan.kind]
-        found = parse(column)
+def _parsed(
+    plan: Plan, column: Column, first_row: int, mark: str, na: list[str]
+) -> tuple[NDArray[np.float64], int]:
+    """Return the values of a column that is no category, and how many cells could not be read."""
+    n_odd, values = 0, column
+    if isinstance(column, list) and plan.kind == "number":
+        values, count = cells.read_numbers(column, mark, na, plan.unit)
+        n_odd = count.unread.total()
+        if count.words:
+            _refuse(plan, column, first_row, lambda cell: cell in count.words)
+    elif isinstance(column, list):
+        read = _reader(plan, na)
+        found = read(column)
         if found is None:
-            wrong = next(i for i, cell in enumerate(column) if parse([cell]) is None)
-            raise TableError(
-                f"column {plan.name!r} must hold {plan.kind}s and row {first_row + wrong + 1} "
-                f"holds {column[wrong][:40]!r}: correct it"
-            )
+            _refuse(plan, column, first_row, lambda cell: read([cell]) is None)
         values = found
+    values = np.asarray(values)
+    if plan.kind == "number":
+        values = cells.without(values, na)
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
         raise TableError(
             f"column {plan.name!r} is infinite in row {first_row + infinite[0] + 1}: correct it, "
             f"or leave the column out with --drop {plan.name}"
         )
-    return values
+    return values, n_odd
+
+
+def _reader(plan: Plan, na: list[str]) -> Callable[[list[str]], NDArray[np.float64] | None]:
+    if plan.kind == "boolean":
+        return lambda column: cells.booleans(column, na)
+    return lambda column: cells.dates(column, plan.order, na)
+
+
+def _refuse(
+    plan: Plan, column: list[str], first_row: int, is_wrong: Callable[[str], bool]
+) -> NoReturn:
+    wrong = next(i for i, cell in enumerate(column) if is_wrong(cell.strip()))
+    raise TableError(
+        f"column {plan.name!r} must hold {plan.kind}s and row {first_row + wrong + 1} holds "
+        f"{column[wrong][:40]!r}: correct it"
+    )

@@ -44,7 +44,7 @@ def opened(options: argparse.Namespace) -> Iterator[Table]:
     """Open the input; what can be read only once is kept in a temporary file."""
     form = input_format(options)
     if not is_stream(options.file):
-        yield open_input(Path(options.file), form, options.delimiter)
+        yield open_input(Path(options.file), form, options.delimiter, options.encoding)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "standard input"
@@ -55,7 +55,7 @@ def opened(options: argparse.Namespace) -> Iterator[Table]:
             if error.errno is not None and error.filename is None:
                 error.filename = str(path)  # a full disk does not say what was written
             raise
-        yield open_input(path, form, options.delimiter)
+        yield open_input(path, form, options.delimiter, options.encoding)
 
 
 def _copy(name: str, file: IO[bytes]) -> None:

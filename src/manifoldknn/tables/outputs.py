@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manifoldknn.base.atomic import check_ordinary, replaced_file
 from manifoldknn.tables.inputs import input_format, is_stream
-from manifoldknn.tables.table import Table, TableError, format_of
+from manifoldknn.tables.table import Table, TableError, format_of, packing_of
 
 __all__ = ["answers", "check_format", "check_targets", "new_names", "table_target", "write_table"]
 
@@ -31,8 +31,10 @@ def table_target(options: argparse.Namespace) -> str:
     path = Path(options.file)
     if path.is_dir() or not path.name:
         raise TableError(f"{path} is a folder: name a file in it")
+    packed = path.suffix if packing_of(path.name) else ""
+    path = path.with_name(path.name.removesuffix(packed)) if path.stem else path
     suffix = ".npz" if path.suffix.lower() == ".npy" else path.suffix
-    return str(path.with_name(f"{path.stem}-labelled{suffix}"))
+    return str(path.with_name(f"{path.stem}-labelled{suffix}{packed}"))
 
 
 def check_targets(
@@ -86,8 +88,8 @@ def _check_not_same(option: str, path: Path, taken: dict[str, str]) -> None:
             raise TableError(f"{option} {path} is {what}: choose another name")
 
 
-def check_format(target: str, options: argparse.Namespace) -> None:
-    """Refuse an output whose suffix promises another format than the input has."""
+def check_format(target: str, options: argparse.Namespace, table: Table) -> None:
+    """Refuse an output whose suffix promises another format, or packing, than the input has."""
     source = input_format(options)
     wanted = None if target == "-" else format_of(target)
     source = {"npy": "npz"}.get(str(source), source)
@@ -95,6 +97,13 @@ def check_format(target: str, options: argparse.Namespace) -> None:
         raise TableError(
             f"--out {target} is {wanted} and the input is {source}: the format stays, so let the "
             f"name end in .{source}"
+        )
+    packing = table.manner.get("compression", "")
+    if wanted is not None and packing_of(target) != packing:
+        suffix = {"gzip": ".gz", "zstd": ".zst"}.get(packing, "")
+        raise TableError(
+            f"--out {target}: the input is {packing or 'not packed'} and stays so, so let the name "
+            f"end in .{source}{suffix}"
         )
 
 

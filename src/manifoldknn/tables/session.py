@@ -25,8 +25,10 @@ from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.exceptions import EverythingLabeledWarning, ManifoldKNNWarning, UnreachedError
 from manifoldknn.search.neighbors import check_metric
 from manifoldknn.tables import cells
+from manifoldknn.tables.columns import alarms, every_use, left_out_notes, manner_notes
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.linkfile import read_links
+from manifoldknn.tables.profile import Use
 from manifoldknn.tables.table import Table, TableError, format_of, open_table, said_name
 
 __all__ = ["Session", "as_options", "column_ids", "learn", "noted", "open_input", "stage"]
@@ -40,6 +42,13 @@ _NOTHING_LEFT = {
 _HOW_UNLABELED = (
     "Empty the cells of rows without a label, or name what stands there with --unlabeled"
 )
+
+_NO_LABEL = frozenset({
+    "unknown", "unlabeled", "unlabelled", "unclear", "undefined", "unclassified", "todo", "tbd",
+    "unbekannt", "unklar",
+})  # fmt: skip
+_MOST_NUMBERS = 100  # classes that are numbers; more are codes only if each has many labels
+_EACH = 10
 
 _SAID = (*PARAMETERS, "must_link", "cannot_link")
 _SETTABLE = "|".join(_SAID)
@@ -57,6 +66,12 @@ class Session:
     classifier: ManifoldKNNClassifier  # fitted
     seconds: dict[str, float] = field(default_factory=dict)  # how long each stage took
     notes: list[str] = field(default_factory=list)  # what the user should know
+    columns: list[Use] = field(default_factory=list)  # what became of every column of the file
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must not be overlooked."""
+        return alarms(self.columns)
 
 
 @contextmanager
@@ -116,7 +131,9 @@ def _said_as_options(ids: NDArray[Any] | None = None) -> Iterator[None]:
         raise TableError(text) from error
 
 
-def open_input(path: Path, form: str | None, delimiter: str | None) -> Table:
+def open_input(
+    path: Path, form: str | None, delimiter: str | None, encoding: str | None = None
+) -> Table:
     """Open the user's file, or say in one line why not."""
     if delimiter is not None:
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
@@ -130,9 +147,9 @@ def open_input(path: Path, form: str | None, delimiter: str | None) -> Table:
     if chosen is None:
         raise TableError(
             f"the format of {path.name} is not known by its name: add --format csv (or tsv, "
-            "parquet, arrow, npy, npz)"
+            "xlsx, parquet, arrow, npy, npz), or save it as one of these"
         )
-    return open_table(path, chosen, delimiter=delimiter)
+    return open_table(path, chosen, delimiter=delimiter, encoding=encoding)
 
 
 def learn(table: Table, options: argparse.Namespace) -> Session:
@@ -161,15 +178,19 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
             notes.append(f"{_NOTHING_LEFT[options.command]} {_HOW_UNLABELED}")
         del texts
     with stage(seconds, "features"):
-        step, X = FeatureStep.fit(table, used, scale=options.scale, insist=bool(options.features))
+        step, X = FeatureStep.fit(
+            table, used, scale=options.scale, insist=bool(options.features), na=options.na or ()
+        )
         table.release()
-        notes.extend(f"left out {name!r}: {why}" for name, why in step.left_out)
+        notes.extend([*manner_notes(table), *step.notes, *left_out_notes(step.left_out)])
     _check_features(X)
     with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):
         classifier.fit(X, labels, **links)
     classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
     return_freed_memory()
-    return Session(table, ids, labels, step, classifier, seconds, notes)
+    columns = every_use(table, step.uses, {options.label: "label", options.id: "id"})
+    notes[:0] = alarms(columns)
+    return Session(table, ids, labels, step, classifier, seconds, notes, columns)
 
 
 def _named_prior(shares: dict[str, float], classes: set[str]) -> list[float]:
@@ -238,8 +259,9 @@ def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[st
         f"{text!r} in {name!r} counts as a class ({trimmed.count(text)} rows); if it means no "
         f"label, add --unlabeled {text}"
         for text in sorted(present - {marker})
-        if cells.is_missing(text)
+        if cells.is_missing(text) or text.lower() in _NO_LABEL
     )
+    notes.extend(_variants(present - {marker}, name))
     labels = np.empty(len(trimmed), dtype=object)
     labels[:] = ["" if text == marker else text for text in trimmed]
     classes = set(labels.tolist()) - {""}
@@ -252,7 +274,34 @@ def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[st
             f"column {name!r} has one class only, {classes.pop()!r}: label rows of another class "
             f"too{minus_one}"
         )
+    _check_classes(classes, int((labels != "").sum()), name)
     return labels
+
+
+def _variants(classes: set[str], name: str) -> list[str]:
+    """Return hints at classes that are one but for the case of letters."""
+    alike: dict[str, list[str]] = {}
+    for text in sorted(classes):
+        alike.setdefault(" ".join(text.casefold().split()), []).append(text)
+    return [
+        f"{' and '.join(map(repr, texts))} in {name!r} are different classes; if they are one, "
+        "write them alike"
+        for texts in alike.values()
+        if len(texts) > 1
+    ]
+
+
+def _check_classes(classes: set[str], n_labels: int, name: str) -> None:
+    """Refuse what is no column of classes but a measurement."""
+    if len(classes) <= _MOST_NUMBERS or (
+        n_labels >= _EACH * len(classes) and all(map(_is_whole, classes))
+    ):
+        return
+    if cells.read_numbers(sorted(classes))[1].n_numbers == len(classes):
+        raise TableError(
+            f"column {name!r} holds {len(classes)} different numbers: is it a measurement? Name a "
+            "column of classes with --label, or put a letter before each number if they are"
+        )
 
 
 def _is_whole(text: str) -> bool:

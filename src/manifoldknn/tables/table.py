@@ -18,7 +18,7 @@ Column = list[str] | NDArray[np.float64]
 FORMATS = {
     ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet",
     ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "npy",
-    ".npz": "npz",
+    ".npz": "npz", ".xlsx": "xlsx", ".xlsm": "xlsx",
 }  # fmt: skip
 
 
@@ -33,6 +33,12 @@ class Table(ABC):
     n_rows: int
     together: list[str]  # columns that were one matrix, and so have one unit
     index_names: Sequence[str] = ()  # columns that were the index of a frame
+    decimal: str = ""  # mark in numbers that are text; "": a comma may be one, and nothing tells
+
+    @property
+    def manner(self) -> dict[str, str]:
+        """How text is written, if this is a text file."""
+        return {}
 
     @property
     def taken_names(self) -> set[str]:
@@ -87,25 +93,54 @@ def format_of(path: str) -> str | None:
     Examples
     --------
     >>> from manifoldknn.tables.table import format_of
-    >>> format_of("measured.TSV"), format_of("notes.docx")
-    ('tsv', None)
+    >>> format_of("measured.TSV"), format_of("more.csv.gz"), format_of("notes.docx")
+    ('tsv', 'csv', None)
     """
-    return FORMATS.get(Path(path).suffix.lower())
+    found = Path(path)
+    return FORMATS.get((found.with_suffix("") if packing_of(path) else found).suffix.lower())
 
 
-def open_table(path: Path, form: str, *, delimiter: str | None = None) -> Table:
-    """Open a file as a table; what separates the cells of a CSV file is found out by default."""
+def packing_of(path: str) -> str:
+    """Return how a file is packed, by its name: "gzip", "zstd" or ""."""
+    return {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}.get(Path(path).suffix.lower(), "")
+
+
+def open_table(
+    path: Path, form: str, *, delimiter: str | None = None, encoding: str | None = None
+) -> Table:
+    """Open a file as a table; encoding and separator of a CSV file are found out by default."""
     if form in ("csv", "tsv"):
-        from manifoldknn.tables.textfile import TextTable
+        from manifoldknn.tables.formats.textfile import TextTable
 
-        return TextTable(path, "\t" if form == "tsv" and delimiter is None else delimiter)
+        if form == "tsv" and delimiter is None:
+            delimiter = "\t"
+        return TextTable(path, delimiter, encoding)
     if form in ("parquet", "arrow"):
-        from manifoldknn.tables.arrowfile import ArrowTable
+        from manifoldknn.tables.formats.arrowfile import ArrowTable
 
         return ArrowTable(path, form)
-    from manifoldknn.tables.numpyfile import NumpyTable
+    if form == "xlsx":
+        from manifoldknn.tables.formats.xlsxfile import ExcelTable
+
+        return ExcelTable(path)
+    from manifoldknn.tables.formats.numpyfile import NumpyTable
 
     return NumpyTable(path, form)
+
+
+def named_columns(names: list[str]) -> list[str]:
+    """Return names, with one for each column that has none, but the first.
+
+    Examples
+    --------
+    >>> from manifoldknn.tables.table import named_columns
+    >>> named_columns(["", "a", " "])
+    ['', 'a', 'column 3']
+    """
+    return [
+        name if name.strip() or not place else f"column {place + 1}"
+        for place, name in enumerate(names)
+    ]
 
 
 def check_names(names: list[str], path: Path, *, unnamed_first: bool = False) -> None:

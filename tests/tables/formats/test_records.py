@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifoldknn.tables import records
-from manifoldknn.tables.records import OddError, whole_records
+from manifoldknn.tables.formats import records
+from manifoldknn.tables.formats.records import OddError, whole_records
 
 pieces = st.sampled_from(["a", "é", ";", "\n", "\r\n", "\r", '"', '""', ';"', '";', '"\n'])
 

@@ -12,49 +12,77 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
 from manifoldknn.tables import cells
-from manifoldknn.tables.records import BLOCK, OddError, slow_records, whole_records
-from manifoldknn.tables.table import Column, Table, TableError, check_names
+from manifoldknn.tables.formats.records import (
+    BLOCK,
+    OddError,
+    is_hint,
+    slow_records,
+    whole_records,
+)
+from manifoldknn.tables.formats.source import Source
+from manifoldknn.tables.table import Column, Table, TableError, check_names, named_columns
 
 _CHUNK_ROWS = 1024  # of the slow way, and of writing
 _KEPT_PER_ROW = 32  # bytes of text; longer columns are read again if anybody asks
-_DELIMITERS = ",;\t|"
+_DELIMITERS = "\t;|,"
+_ALIKE = 0.8  # of the first rows
+_SAMPLE = 1 << 16  # bytes, from which the separator and the decimal mark are found out
 _POOL = pa.system_memory_pool()  # which gives back what is freed, unlike Arrow's own
 
 
 class TextTable(Table):
-    """A delimited text file in UTF-8 with a header.
+    """A delimited text file with a header.
 
-    By default that one of ``, ; tab |`` separates cells that is most frequent in the header. Where
-    commas do not, numbers may have a decimal comma. Blank lines before the header do no harm, and a
-    first column without a name is the index of a frame, as pandas and R write it.
+    By default its encoding is found out, and that one of ``, ; tab |`` separates cells that cuts
+    the first rows into as many cells as the header has. Numbers may have a decimal comma, and
+    `decimal` is what most have; "" if nothing tells, and commas do not separate. Blank lines before
+    the header do no harm, and a first column without a name is the index of a frame, as pandas and
+    R write it. Other columns without a name get one.
     """
 
-    def __init__(self, path: Path, delimiter: str | None = None) -> None:
-        self.path, self.together = path, []
-        with path.open("rb") as file:
-            lines = (line.decode("utf-8", "replace").lstrip("\ufeff") for line in file)
-            first = next((line for line in lines if line.strip()), "")
-        if not first:
+    def __init__(
+        self, path: Path, delimiter: str | None = None, encoding: str | None = None
+    ) -> None:
+        self.path, self.together, self._source = path, [], Source(path, encoding)
+        with self._source.plain.open("rb") as file:
+            sample = file.read(_SAMPLE)
+        if not sample.decode("utf-8", "replace").lstrip("\ufeff").strip():
             raise TableError(f"{path.name} is empty: it needs a header line and rows")
-        self._delimiter = delimiter or max(_DELIMITERS, key=first.count)
-        self.names, self._header_end = next(slow_records(path, self._delimiter), ([""], 0))
+        if len(sample) == _SAMPLE:
+            sample = sample[: sample.rfind(b"\n") + 1] or sample  # whole lines
+        text = sample.decode("utf-8", "replace").lstrip("\ufeff")
+        self._delimiter = delimiter or _separator(text)
+        header, self._header_end = next(self._slow_records(), ([""], 0))
+        self.names = named_columns(header)
         check_names(self.names, path, unnamed_first=True)
         self.index_names = [name for name in self.names[:1] if not name.strip()]
+        found = cells.decimal_mark(chain.from_iterable(_records(text, self._delimiter)))
+        self.decimal = found or ("." if self._delimiter == "," else "")
         self._ends: list[NDArray[np.int64]] | None = None  # of records, a block at a time
         # By column and block: numbers, or Arrow text. Other columns are read when asked for.
         self._kept: dict[str, list[Any]] = {}
+
+    @property
+    def manner(self) -> dict[str, str]:
+        """How the file is written: it will be written so again."""
+        found = {"encoding": self._source.said, "delimiter": self._delimiter}
+        found |= {"decimal_mark": self.decimal} if self.decimal else {}
+        return found | ({"compression": self._source.packing} if self._source.packing else {})
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -85,8 +113,7 @@ class TextTable(Table):
 
     def _keep(self, parts: list[Any], column: Any) -> bool:
         """Keep one more block of a column; False if it is too long, or no longer numbers."""
-        column = self._pointed(column)
-        values = cells.number_column(column) if not parts or _is_numbers(parts) else None
+        values = self._numbers(column) if not parts or _is_numbers(parts) else None
         if values is None and _is_numbers(parts):
             return False
         parts.append(column if values is None else values)
@@ -109,7 +136,7 @@ class TextTable(Table):
         fresh = self._blocks(again)
         for block in range(len(self._ends or [])):
             columns = next(fresh)[0] if again else []
-            parts = dict(zip(again, map(self._pointed, columns)))
+            parts = dict(zip(again, columns))
             found = [kept[name][block] if name in kept else parts[name] for name in names]
             yield [part if isinstance(part, np.ndarray) else _listed(part) for part in found]
 
@@ -122,9 +149,9 @@ class TextTable(Table):
         """Write every record as it stands, with cells appended."""
         n_rows = self.n_rows  # read before it is written
         ends = np.concatenate([[self._header_end], *(self._ends or [])]).tolist()
-        cell_rows = chain([list(added)], zip(*(_cells(column) for column in added.values())))
+        cell_rows = chain([list(added)], zip(*(self._cells(column) for column in added.values())))
         at = 0
-        with self.path.open("rb") as source:
+        with self._source.plain.open("rb") as source, self._source.written(file) as target:
             for start in range(0, 1 + n_rows, _CHUNK_ROWS):
                 stops = ends[start : start + _CHUNK_ROWS]
                 text, first = source.read(stops[-1] - at), at
@@ -132,8 +159,8 @@ class TextTable(Table):
                 for stop, row in zip(stops, self._lines(islice(cell_rows, len(stops)))):
                     pieces += [text[at - first : stop - first], row]
                     at = stop
-                file.write(b"".join(pieces))
-            shutil.copyfileobj(source, file)
+                target.write(b"".join(pieces))
+            shutil.copyfileobj(source, target)
 
     def _lines(self, rows: Iterator[Sequence[str]]) -> Iterator[bytes]:
         """Yield the cells of each row as they are appended."""
@@ -142,14 +169,28 @@ class TextTable(Table):
         csv.writer(lines, delimiter=self._delimiter, lineterminator="\r\n").writerows(rows)
         return ((self._delimiter + line[:-2]).encode() for line in lines)
 
-    def _pointed(self, column: Any) -> Any:
-        return column if self._delimiter == "," else cells.with_points(column)
+    def _cells(self, column: NDArray[Any]) -> list[str]:
+        """Return values as they are written, numbers with the decimal mark of the file."""
+        if column.dtype.kind == "b":
+            return ["true" if value else "false" for value in column.tolist()]
+        if column.dtype.kind == "f":
+            return [f"{value:.6g}".replace(".", self.decimal or ".") for value in column.tolist()]
+        return list(map(str, column.tolist()))
+
+    def _numbers(self, column: Any) -> NDArray[np.float64] | None:
+        """Return a column as numbers, if they are written in the plainest way."""
+        if self.decimal == "," and pc.any(pc.match_substring(column, ".")).as_py():
+            return None  # a point may be between thousands: who knows all cells decides
+        return cells.number_column(column if self.decimal == "." else cells.with_points(column))
+
+    def _slow_records(self) -> Iterator[tuple[list[str], int]]:
+        return slow_records(self._source.plain, self._delimiter, self.path.name)
 
     def _blocks(self, names: list[str]) -> Iterator[tuple[list[Any], NDArray[np.int64]]]:
         """Yield some columns as Arrow text, and where records end, many rows at a time."""
         n_rows = 0
         try:
-            with self.path.open("rb") as file:
+            with self._source.plain.open("rb") as file:
                 at = file.seek(self._header_end)
                 for block, ends in whole_records(file, self._delimiter.encode()):
                     if ends.size:
@@ -157,17 +198,15 @@ class TextTable(Table):
                     n_rows += len(ends)
                     at += len(block)
             return
-        except (OddError, UnicodeDecodeError, pa.ArrowInvalid):
+        except (OddError, pa.ArrowInvalid):
             places = [self.names.index(name) for name in names]
-        rows = islice(slow_records(self.path, self._delimiter), 1 + n_rows, None)
+        rows = islice(self._slow_records(), 1 + n_rows, None)
         while part := list(islice(rows, _CHUNK_ROWS)):
             columns = [pa.array([record[p] for record, _ in part], pa.string()) for p in places]
             yield columns, np.array([end for _, end in part], dtype=np.int64)
 
     def _columns(self, block: bytes, names: list[str], n_rows: int) -> list[Any]:
         """Return columns of whole records as Arrow text."""
-        if not block.isascii():
-            block.decode("utf-8")  # whatever is wrong the csv module will say
         if block.startswith(codecs.BOM_UTF8):
             block = b"\n" + block  # not the mark of a file, as Arrow would think
         table = pa.csv.read_csv(
@@ -201,10 +240,23 @@ def _listed(column: Any) -> list[str]:
     return found
 
 
-def _cells(column: NDArray[Any]) -> list[str]:
-    """Return values as they are written."""
-    if column.dtype.kind == "b":
-        return ["true" if value else "false" for value in column.tolist()]
-    if column.dtype.kind == "f":
-        return [f"{value:.6g}" for value in column.tolist()]
-    return list(map(str, column.tolist()))
+def _records(text: str, delimiter: str) -> list[list[str]]:
+    """Return the records of a sample, as far as they can be read, without blank ones."""
+    found = []
+    with suppress(csv.Error):
+        for record in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+            found += [record] if any(map(str.strip, record)) else []
+    return found
+
+
+def _separator(text: str) -> str:
+    """Return what cuts most rows into as many cells as the header, or is frequent in that."""
+    first = next(line for line in text.splitlines() if line.strip())
+    for delimiter in _DELIMITERS:
+        if is_hint(first, delimiter):
+            return delimiter
+        widths = [len(record) for record in _records(text, delimiter)]
+        alike = widths.count(widths[0]) if widths and widths[0] > 1 else 0
+        if alike > _ALIKE * len(widths):
+            return delimiter
+    return max(reversed(_DELIMITERS), key=first.count)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from manifoldknn.tables.table import TableError
 
-__all__ = ["BLOCK", "OddError", "slow_records", "whole_records"]
+__all__ = ["BLOCK", "OddError", "is_hint", "slow_records", "whole_records"]
 
 BLOCK = 1 << 22  # bytes
 _LONGEST_CELL = 1 << 30
@@ -73,10 +73,10 @@ def _record_ends(block: bytes, delimiter: bytes, last: bool) -> tuple[NDArray[np
     return stops[np.diff(stops, prepend=-1) > 1], size
 
 
-def slow_records(path: Path, delimiter: str) -> Iterator[tuple[list[str], int]]:
+def slow_records(path: Path, delimiter: str, name: str) -> Iterator[tuple[list[str], int]]:
     """Yield the header and the rows, each as long as the header, and where its bytes end.
 
-    TableError if the file cannot be read, with the line and what to correct.
+    TableError if the file, called `name`, cannot be read: the line, and what to correct.
     """
     csv.field_size_limit(_LONGEST_CELL)
     width = 0
@@ -91,26 +91,30 @@ def slow_records(path: Path, delimiter: str) -> Iterator[tuple[list[str], int]]:
                 lines.clear()
                 end = at + len(text.rstrip("\r\n").encode())
                 at += len(text.encode())
-                if not record or (not width and not any(cell.strip() for cell in record)):
+                blank = not any(cell.strip() for cell in record)
+                if not record or (not width and (blank or is_hint(text, delimiter))):
                     continue
                 width = width or len(record)
                 if len(record) != width:
                     raise TableError(
-                        f"line {reader.line_num} of {path.name} has {len(record)} cells "
+                        f"line {reader.line_num} of {name} has {len(record)} cells "
                         f"and the header has {width}: correct that line, or name the "
                         "separator with --delimiter"
                     )
                 yield record, end
         except csv.Error as error:
             raise TableError(
-                f"line {reader.line_num} of {path.name} cannot be read ({error}): "
-                "correct its quotes"
+                f"line {reader.line_num} of {name} cannot be read ({error}): correct its quotes"
             ) from None
-        except UnicodeDecodeError as error:
-            raise TableError(
-                f"{path.name} is not text in UTF-8 (byte {error.object[error.start]:#04x} "
-                f"after line {reader.line_num}): save it as UTF-8"
-            ) from None
+
+
+def is_hint(line: str, delimiter: str) -> bool:
+    r"""Tell whether a line is that by which Excel is told the separator.
+
+    >>> is_hint("sep=;\r\n", ";"), is_hint("sep=x", ";")
+    (True, False)
+    """
+    return line.strip("\r\n").lower() == f"sep={delimiter}"
 
 
 def _remembered(source: IO[str], lines: list[str]) -> Iterator[str]:
