@@ -1,7 +1,5 @@
 """Geodesic k nearest neighbours: distance is the shortest path over the graph of all samples."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -19,8 +17,6 @@ from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
 from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.search.neighbors import ExactIndex, Neighbors, check_metric
 from manifoldknn.vote.votes import class_shares, winners
-
-__all__ = ["GeodesicKNNClassifier", "nearest_by_path"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -224,10 +220,6 @@ def nearest_by_path(near: Neighbors, sources: Ints, k: int) -> Neighbors:
     As positions in `sources` and path lengths, nearest first, equal lengths by position; -1 and inf
     where no path leads.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.baselines.geodesic import nearest_by_path
     >>> from manifoldknn.search.neighbors import ExactIndex
     >>> near = ExactIndex(np.array([[0.0], [1.0], [3.0], [9.0], [9.5]])).among_samples(1)
     >>> found = nearest_by_path(near, np.array([0, 2]), 1)

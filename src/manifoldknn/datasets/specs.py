@@ -1,7 +1,5 @@
 """What each of the paper's six real data sets must look like."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,10 +32,6 @@ class Spec:
 def row_means(X: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean of every row, columns scaled to [0, 1]; constant columns count as 0.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.datasets.specs import row_means
     >>> row_means(np.array([[0.0, 7.0], [5.0, 7.0], [10.0, 7.0]]))
     array([0.  , 0.25, 0.5 ])
     """

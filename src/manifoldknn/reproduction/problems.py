@@ -1,7 +1,5 @@
 """Data sets ready for many methods: what several of them need is computed once."""
 
-from __future__ import annotations
-
 from functools import cache, cached_property
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Error with three labels per class, beside the published numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from manifoldknn.reproduction.experiment import Cell, Experiment, Plan, Row
