@@ -8,12 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.datasets import (
-    load_paper,
-    make_circle_and_strip,
-    make_knot,
-    make_two_circles,
-)
+from manifoldknn.datasets import load_paper, make_circle_and_strip, make_knot, make_two_circles
 from manifoldknn.search.neighbors import ExactIndex, Neighbors
 
 Ints = NDArray[np.intp]
