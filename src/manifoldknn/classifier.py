@@ -447,16 +447,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         while groups and hidden_tolerance(self.tol, sharpness) < _NEAR_ENOUGH * tol:
             tol = hidden_tolerance(self.tol, sharpness)
             logs = steps.hidden(
-                built,
-                codes,
-                groups,
-                len(self.classes_),
-                self.alpha_,
-                walk,
-                tol=tol,
-                max_iter=self.max_iter,
-                n_jobs=self.n_jobs,
-            )
+                built, codes, groups, len(self.classes_), self.alpha_, walk, tol=tol,
+                max_iter=self.max_iter, n_jobs=self.n_jobs,
+            )  # fmt: skip
             given = codes[np.concatenate(groups)]
             sharpness = best_sharpness(np.concatenate(logs), given, self.class_prior_, usual)
         return sharpness, logs
@@ -656,7 +649,11 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             if any_new or settings_changed(self):
                 self.fitted_ = replace(self.fitted_, index=self.fitted_.index.appended(X))
                 return self._relearn(labels, search=refresh is True)
-            self._take_in(X, labels)
+            self.fitted_, answers, unreached = taken_in(self, X, labels)
+            assert self.fitted_.arrivals is not None
+            self.label_distributions_ = self.fitted_.arrivals.shares.values
+            self.transduction_ = np.concatenate([self.transduction_, answers])
+            self.unreached_ = np.concatenate([self.unreached_, unreached])
             if refresh == "auto":
                 self.fitted_, refresh = judged_arrivals(self)
             if refresh:
@@ -712,14 +709,6 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         check_is_fitted(self)
         with all_or_nothing(self), spoken(self.verbose):
             return self._relearn(self.fitted_.labels, search=True)
-
-    def _take_in(self, X: Any, labels: EncodedLabels) -> None:
-        """Let unlabelled rows join, answered by reconstruction."""
-        self.fitted_, answers, unreached = taken_in(self, X, labels)
-        assert self.fitted_.arrivals is not None
-        self.label_distributions_ = self.fitted_.arrivals.shares.values
-        self.transduction_ = np.concatenate([self.transduction_, answers])
-        self.unreached_ = np.concatenate([self.unreached_, unreached])
 
     def _relearn(self, labels: EncodedLabels, *, search: bool) -> Self:
         """Walk again over all rows; with `search`, to what a fit would give to the last bit."""

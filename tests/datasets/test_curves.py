@@ -70,5 +70,5 @@ def test_too_many_bridges_for_the_samples():
 
 def test_split_sizes():
     assert split_sizes(9) == (5, 4)
-    with pytest.raises(ValueError, match="at least 10 or a pair of ints of at least 5"):
-        split_sizes(9, at_least=5)
+    with pytest.raises(ValueError, match="at least 6 or a pair of ints of at least 3"):
+        split_sizes(5)

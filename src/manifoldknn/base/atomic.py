@@ -1,7 +1,5 @@
 """Files that are there whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator
@@ -20,10 +18,7 @@ def replaced_file(path: str | os.PathLike[str], *, force: bool = True) -> Iterat
     temporary file behind. FileExistsError if `path` exists and `force` is false; ValueError if it
     is no ordinary file: a device or a pipe is never replaced.
 
-    Examples
-    --------
     >>> import tempfile, pathlib
-    >>> from manifoldknn.base.atomic import replaced_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "answer.txt"
     ...     with replaced_file(path) as file:

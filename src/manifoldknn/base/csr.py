@@ -1,7 +1,5 @@
 """What scipy's CSR matrices cannot do by themselves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

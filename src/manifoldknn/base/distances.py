@@ -5,8 +5,6 @@ Euclidean distances that decide anything come from differences: the usual
 pairs carry the largest weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,13 +28,13 @@ def values_per_row(X: Any) -> float:
     return float(X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1])
 
 
-def row_blocks(X: Any, least: int = 1) -> Iterator[slice]:
-    """Yield blocks of rows that fill 16 MB in double precision, or hold `least` rows.
+def row_blocks(X: Any) -> Iterator[slice]:
+    """Yield blocks of rows that fill 16 MB in double precision.
 
     Whoever changes samples (moves, scales or casts them) does so block by block: X is by far the
     largest array there is, and another one like it may not fit.
     """
-    step = max(least, int(_ROW_BYTES / (8 * max(1.0, values_per_row(X)))))
+    step = max(1, int(_ROW_BYTES / (8 * max(1.0, values_per_row(X)))))
     for start in range(0, X.shape[0], step):
         yield slice(start, min(start + step, X.shape[0]))
 

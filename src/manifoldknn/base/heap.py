@@ -4,8 +4,6 @@ The C library keeps what was freed for later. In a command with a dozen stages, 
 with large arrays of its own, that adds up to a third of the peak.
 """
 
-from __future__ import annotations
-
 import ctypes
 from contextlib import suppress
 

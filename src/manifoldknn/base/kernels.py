@@ -5,8 +5,6 @@ both libraries call by the same name they take from `xp`; what differs is here. 
 framework: a kernel comes when a step needs it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -70,8 +70,6 @@ def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
     for string dtypes, None for booleans, and for objects the first unlabelled value in `y`, or
     None.
 
-    Examples
-    --------
     >>> encoded = encode_labels(["cat", None, "dog", "cat"])
     >>> encoded.codes
     array([ 0, -1,  1,  0])
@@ -119,8 +117,6 @@ def encode_further(
     `y` is as in `encode_labels`, but all may be unlabelled. ValueError also if it is of another
     type than the labels so far.
 
-    Examples
-    --------
     >>> before, codes = encode_further(["ape", None], encode_labels(["cat", "dog"]))
     >>> before.classes, before.codes, codes
     (array(['ape', 'cat', 'dog'], dtype='<U3'), array([1, 2]), array([ 0, -1]))

@@ -1,7 +1,5 @@
 """Parameters of the classifier: what is allowed, said before any heavy work."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any
 

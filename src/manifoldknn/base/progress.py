@@ -1,7 +1,5 @@
 """Telling what a long fit is doing: log lines, time left, scikit-learn's callbacks."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading
@@ -12,7 +10,8 @@ from contextvars import ContextVar
 from typing import Any
 
 try:  # scikit-learn 1.9 and later
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -22,16 +21,6 @@ except ImportError:
         """Return the method as it is."""
         return method
 
-
-__all__ = [
-    "CallbackSupportMixin",
-    "Stages",
-    "countdown",
-    "pulse",
-    "spoken",
-    "timed_stages",
-    "with_callbacks",
-]
 
 logger = logging.getLogger("manifoldknn")
 
@@ -83,9 +72,9 @@ class Stages:
 
     def __init__(self, estimator: Any, n_stages: int, X: Any, y: Any) -> None:
         self._estimator, self._data = estimator, {"X": X, "y": y}
-        self._root = None
-        if hasattr(estimator, "_init_callback_context"):
-            self._root = estimator._init_callback_context(max_subtasks=n_stages)
+        begin = getattr(estimator, "_init_callback_context", None)
+        self._root = None if begin is None else begin(max_subtasks=n_stages)
+        if self._root is not None:
             self._root.call_on_fit_task_begin(estimator=estimator, **self._data)
 
     @contextmanager

@@ -1,7 +1,5 @@
 """Pages from templates: every value is escaped, so that nothing in a table becomes markup."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Samples as the library wants them: finite, two-dimensional, in a float type that holds them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

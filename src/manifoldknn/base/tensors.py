@@ -1,7 +1,5 @@
 """PyTorch, imported when it is asked for: devices, tensors, tiles that fit into memory."""
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 import re
@@ -24,7 +22,6 @@ _NO_MEMORY = ("out of memory", "ALLOC_FAILED", "can't allocate memory", "not eno
 def is_tensor(value: Any) -> bool:
     """Tell whether a value is a tensor of PyTorch, without importing that.
 
-    >>> from manifoldknn.base.tensors import is_tensor
     >>> is_tensor([1.0, 2.0])
     False
     """
@@ -73,7 +70,6 @@ def check_device(device: Any) -> None:
 def named(device: Any) -> str:
     """Return the name of a device; "" of what is neither a name nor a ``torch.device``.
 
-    >>> from manifoldknn.base.tensors import named
     >>> named("cuda:1"), named(1)
     ('cuda:1', '')
     """

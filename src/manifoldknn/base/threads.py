@@ -1,14 +1,12 @@
 """Work shared out over threads."""
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
@@ -82,7 +80,7 @@ class Crew:
     def __len__(self) -> int:
         return self._size
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """Geodesic k nearest neighbours: distance is the shortest path over the graph of all samples."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -17,10 +15,8 @@ from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
 from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
 from manifoldknn.model.fitted import all_or_nothing
-from manifoldknn.search.neighbors import ExactIndex, Neighbors, check_metric
+from manifoldknn.search.neighbors import ExactIndex, Neighbors, check_metric, sorted_neighbors
 from manifoldknn.vote.votes import class_shares, winners
-
-__all__ = ["GeodesicKNNClassifier", "nearest_by_path"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -224,10 +220,6 @@ def nearest_by_path(near: Neighbors, sources: Ints, k: int) -> Neighbors:
     As positions in `sources` and path lengths, nearest first, equal lengths by position; -1 and inf
     where no path leads.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.baselines.geodesic import nearest_by_path
     >>> from manifoldknn.search.neighbors import ExactIndex
     >>> near = ExactIndex(np.array([[0.0], [1.0], [3.0], [9.0], [9.5]])).among_samples(1)
     >>> found = nearest_by_path(near, np.array([0, 2]), 1)
@@ -249,26 +241,15 @@ def nearest_by_path(near: Neighbors, sources: Ints, k: int) -> Neighbors:
         lengths = np.hstack([length[nearer], further[nearer]])
         positions = np.tile(np.arange(start - k, start + len(block)), (len(nearer), 1))
         positions[:, :k] = found[nearer]
-        order = np.argsort(lengths, axis=1, kind="stable")[:, :k]
-        length[nearer] = np.take_along_axis(lengths, order, axis=1)
-        found[nearer] = np.take_along_axis(positions, order, axis=1)
+        found[nearer], length[nearer] = sorted_neighbors(positions, lengths, k)
     return Neighbors(np.where(np.isinf(length), -1, found), length)
 
 
 def _nearest_once(length: Floats, found: Ints, k: int) -> Neighbors:
     """Return the k nearest of what was found for every row, each counted once."""
-    order = np.lexsort((found, length), axis=1)
+    order = np.lexsort((length, found), axis=1)
     length = np.take_along_axis(length, order, axis=1)
     found = np.take_along_axis(found, order, axis=1)
-    by_name = np.argsort(found, axis=1, kind="stable")  # within a name still by length
-    names = np.take_along_axis(found, by_name, axis=1)
-    again = np.zeros_like(names, dtype=bool)
-    again[:, 1:] = names[:, 1:] == names[:, :-1]
-    repeated = np.empty_like(again)
-    np.put_along_axis(repeated, by_name, again, axis=1)
-    length = np.where(repeated, np.inf, length)
-    kept = np.argsort(length, axis=1, kind="stable")[:, :k]
-    length = np.take_along_axis(length, kept, axis=1)
-    return Neighbors(
-        np.where(np.isinf(length), -1, np.take_along_axis(found, kept, axis=1)), length
-    )
+    length[:, 1:][found[:, 1:] == found[:, :-1]] = np.inf
+    found, length = sorted_neighbors(found, length, k)
+    return Neighbors(np.where(np.isinf(length), -1, found), length)

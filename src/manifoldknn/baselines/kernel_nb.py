@@ -1,7 +1,5 @@
 """Naive Bayes with a kernel density estimate per class and feature."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from manifoldknn.base.parameters import check_positive
 from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.vote.votes import class_prior
-
-__all__ = ["KernelNaiveBayes", "normal_bandwidths"]
 
 Floats = NDArray[np.float64]
 
@@ -133,10 +129,6 @@ def normal_bandwidths(X: Floats) -> Floats:
 
     s·(4 / 3n)^(1/5); 0 where a column is constant.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.baselines.kernel_nb import normal_bandwidths
     >>> normal_bandwidths(np.array([[0.0, 3.0, 0.0], [1.0, 3.0, 0.0], [2.0, 3.0, 1.0]])).round(2)
     array([1.26, 0.  , 0.85])
     """

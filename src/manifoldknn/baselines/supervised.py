@@ -1,7 +1,5 @@
 """The supervised classifiers of the paper, from scikit-learn, with what to tune in each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +10,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from manifoldknn.baselines.kernel_nb import KernelNaiveBayes
 from manifoldknn.baselines.weighted import WeightedKNNClassifier
-
-__all__ = ["SUPERVISED", "Baseline", "supervised"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Learning anew for every question, from the training rows and those asked about."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifoldknn.base.labels import encode_labels
 from manifoldknn.model.fitted import all_or_nothing
-
-__all__ = ["TransductiveClassifier", "last_step"]
 
 
 def _answers(name: str) -> Any:

@@ -1,7 +1,5 @@
 """Weighted k nearest neighbours: near samples vote more strongly than far ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -16,8 +14,6 @@ from manifoldknn.base.parameters import check_choice, check_integer
 from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.search.neighbors import ExactIndex, check_metric
 from manifoldknn.vote.votes import class_shares, winners
-
-__all__ = ["KERNELS", "WeightedKNNClassifier"]
 
 Floats = NDArray[np.float64]
 

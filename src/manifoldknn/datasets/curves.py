@@ -5,8 +5,6 @@ between two curves, in short rows that reach from one to the other: whoever foll
 shortest path crosses the gap there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 
@@ -28,10 +26,6 @@ _NARROW = 1.25  # bridges stand where the gap is at most so many times the narro
 def at_constant_speed(curve: Curve) -> Curve:
     """Return the same curve, as 4,000 steps run through so that equal shares are equal lengths.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.datasets.curves import at_constant_speed
     >>> line = at_constant_speed(lambda u: np.column_stack([u**2, 0 * u]))
     >>> line(np.array([0.0, 0.5, 1.0])).round(3).tolist()
     [[0.0, 0.0], [0.5, 0.0], [1.0, 0.0]]
@@ -103,14 +97,11 @@ def _bridges(one: Curve, other: Curve, n_bridges: int, rng: np.random.RandomStat
     return np.asarray(rows.reshape(-1, rows.shape[2]))
 
 
-def split_sizes(n_samples: int | tuple[int, int], at_least: int = 3) -> tuple[int, int]:
+def split_sizes(n_samples: int | tuple[int, int]) -> tuple[int, int]:
     """Turn a number of samples in all, or of each of two classes, into those of each.
 
-    The first class gets the odd one, and each needs `at_least` so many.
+    The first class gets the odd one, and each needs the three that are labelled.
 
-    Examples
-    --------
-    >>> from manifoldknn.datasets.curves import split_sizes
     >>> split_sizes(7), split_sizes((5, 9))
     ((4, 3), (5, 9))
     """
@@ -121,10 +112,10 @@ def split_sizes(n_samples: int | tuple[int, int], at_least: int = 3) -> tuple[in
         sizes = n_samples
     else:
         sizes = ()
-    if len(sizes) != 2 or not all(isinstance(n, Integral) and n >= at_least for n in sizes):
+    if len(sizes) != 2 or not all(isinstance(n, Integral) and n >= 3 for n in sizes):
         raise ValueError(
-            f"n_samples must be an int of at least {2 * at_least} or a pair of ints of at least "
-            f"{at_least} each (three samples per class are labelled), not {n_samples!r}."
+            "n_samples must be an int of at least 6 or a pair of ints of at least 3 each (three "
+            f"samples per class are labelled), not {n_samples!r}."
         )
     return int(sizes[0]), int(sizes[1])
 

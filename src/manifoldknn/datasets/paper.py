@@ -6,8 +6,6 @@ Wherever it comes from, it must have the right shape, the right number of rows o
 the right values in every class, and after cleaning as many rows as the paper says.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import zipfile
@@ -22,8 +20,6 @@ from numpy.typing import NDArray
 
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.datasets.specs import PAPER_SETS, Spec, row_means, scaled
-
-__all__ = ["PAPER_SETS", "PaperData", "load_paper"]
 
 _UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 _TOLERANCE = 1e-5  # of class means in [0, 1]; two labels swapped move them by more

@@ -4,8 +4,6 @@ A generator here returns ``(X, y, labeled)``: the samples, the true class of eve
 indices of the few samples whose class a classifier may see.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from manifoldknn.datasets.curves import (
@@ -16,8 +14,6 @@ from manifoldknn.datasets.curves import (
     at_constant_speed,
     split_sizes,
 )
-
-__all__ = ["make_arch_and_s", "make_circle_and_strip", "make_knot", "make_two_circles"]
 
 _LEG = 1.3  # length of each straight leg of the arch, whose round part has radius 1
 _BOWL = 0.45  # radius of the two bowls of the S: the gap to the arch is as wide
@@ -126,10 +122,8 @@ def make_arch_and_s(
     >>> bool(np.mean(nearest.predict(X) != y) > 0.25)
     True
     """
-    sizes = split_sizes(n_samples)
-    return around_curves(
-        (_arch, _mirrored_s), sizes, (_ARCH_LABELS, _S_LABELS), noise, random_state
-    )
+    sizes, labels = split_sizes(n_samples), (_ARCH_LABELS, _S_LABELS)
+    return around_curves((_arch, _mirrored_s), sizes, labels, noise, random_state)
 
 
 def make_two_circles(
@@ -141,9 +135,9 @@ def make_two_circles(
 ) -> tuple[Floats, Ints, Ints]:
     r"""Make a circle within a circle, with bridging points in the gap.
 
-    The first of the three synthetic sets of Tu et al. [1]_: two one-dimensional manifolds with
-    noise, three labelled samples each, and a few samples between them that lead shortest paths
-    astray. The paper prints no equations; these are ours.
+    The first of the three synthetic sets of the paper (see `make_arch_and_s`): two
+    one-dimensional manifolds with noise, three labelled samples each, and a few samples between
+    them that lead shortest paths astray. The paper prints no equations; these are ours.
 
     Parameters
     ----------
@@ -165,10 +159,6 @@ def make_two_circles(
     within each. Labels stand at fixed shares of each curve, so that much of either circle is
     nearer to a label of the other.
 
-    References
-    ----------
-    .. [1] E. Tu et al., as in `make_arch_and_s`.
-
     Examples
     --------
     >>> import numpy as np
@@ -180,8 +170,7 @@ def make_two_circles(
     >>> int(np.sum((radius > 0.7) & (radius < 0.9)))
     8
     """
-    curves = (_circle(_OUTER), _circle(_INNER))
-    sizes = split_sizes(n_samples)
+    sizes, curves = split_sizes(n_samples), (_circle(_OUTER), _circle(_INNER))
     return around_curves(curves, sizes, _CIRCLE_LABELS, noise, random_state, n_bridges)
 
 
@@ -194,8 +183,8 @@ def make_circle_and_strip(
 ) -> tuple[Floats, Ints, Ints]:
     r"""Make a circle and a strip that rubs along it, with bridging points in the gap.
 
-    The second of the three synthetic sets of Tu et al. [1]_. The paper prints no equations;
-    these are ours.
+    The second of the three synthetic sets of the paper (see `make_arch_and_s`), which prints no
+    equations; these are ours.
 
     Parameters
     ----------
@@ -214,10 +203,6 @@ def make_circle_and_strip(
     round, from left to right, and leaves it straight, along the tangent, at both ends for a length
     of 1.2 each.
 
-    References
-    ----------
-    .. [1] E. Tu et al., as in `make_arch_and_s`.
-
     Examples
     --------
     >>> from manifoldknn.datasets import make_circle_and_strip
@@ -225,8 +210,7 @@ def make_circle_and_strip(
     >>> X.shape, y[labeled]
     ((450, 2), array([0, 0, 0, 1, 1, 1]))
     """
-    sizes = split_sizes(n_samples)
-    curves = (_circle(1.0), _strip)
+    sizes, curves = split_sizes(n_samples), (_circle(1.0), _strip)
     return around_curves(curves, sizes, _STRIP_LABELS, noise, random_state, n_bridges)
 
 
@@ -239,8 +223,8 @@ def make_knot(
 ) -> tuple[Floats, Ints, Ints]:
     r"""Make two strands wound into each other, with bridging points in the gap.
 
-    The third of the three synthetic sets of Tu et al. [1]_, a knot. The paper prints no
-    equations; these are ours.
+    The third of the three synthetic sets of the paper (see `make_arch_and_s`), a knot. The paper
+    prints no equations; these are ours.
 
     Parameters
     ----------
@@ -259,10 +243,6 @@ def make_knot(
     constant speed from :math:`0.5\pi` to :math:`2.8\pi`; the other one is the same, turned by
     half a round.
 
-    References
-    ----------
-    .. [1] E. Tu et al., as in `make_arch_and_s`.
-
     Examples
     --------
     >>> from manifoldknn.datasets import make_knot
@@ -270,8 +250,7 @@ def make_knot(
     >>> X.shape, y[labeled]
     ((400, 2), array([0, 0, 0, 1, 1, 1]))
     """
-    sizes = split_sizes(n_samples)
-    curves = (_strand(0.0), _strand(np.pi))
+    sizes, curves = split_sizes(n_samples), (_strand(0.0), _strand(np.pi))
     return around_curves(curves, sizes, _KNOT_LABELS, noise, random_state, n_bridges)
 
 

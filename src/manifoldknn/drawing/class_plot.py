@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLORS", "new_axes", "plot_classes"]
-
 # Colours that stay apart under the common kinds of colour blindness (Okabe and Ito's set), without
 # its yellow, which is faint on white, and its black, which marks the labelled samples. Seven
 # colours and five shapes have no common divisor: the first 35 classes all look different, and

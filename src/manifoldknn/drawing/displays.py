@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 
     from manifoldknn.classifier import ManifoldKNNClassifier
 
-__all__ = [
-    "ConfidenceDisplay",
-    "DecisionDisplay",
-    "GraphDisplay",
-    "plot_confidence",
-    "plot_decision",
-    "plot_graph",
-]
-
 _MOST_EDGES = 200_000
 _MARGIN = 0.05  # of the range, around the data
 

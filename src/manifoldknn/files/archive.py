@@ -8,8 +8,6 @@ and SHA-256; and the SHA-256 of all the rest of itself. Reading checks all of th
 before, between or after the parts, and never unpickles.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

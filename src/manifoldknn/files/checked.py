@@ -1,7 +1,5 @@
 """Arrays from a model file, of which none is trusted: ValueError for what cannot be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

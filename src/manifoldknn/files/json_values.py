@@ -1,7 +1,5 @@
 """Single values as JSON can hold them, and back, with their types."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -32,9 +30,6 @@ def to_plain(value: Any) -> dict[str, Any]:
     None, bool, int, float, str or bytes, or a NumPy scalar of these kinds; pandas' NA and NaT count
     as None. TypeError for any other.
 
-    Examples
-    --------
-    >>> from manifoldknn.files.json_values import from_plain, to_plain
     >>> to_plain(2**70)
     {'type': 'int', 'value': '1180591620717411303424'}
     >>> from_plain(to_plain(b"ab"))

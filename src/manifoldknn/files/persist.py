@@ -5,8 +5,6 @@ arrays, and parameters as JSON. The neighbour search is not stored: it is built
 again from the samples with the same seed, which gives the same search.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -102,6 +100,7 @@ def save(
     }
     if walk.log_sums is not None:
         arrays["log_sums"] = walk.log_sums
+    names = getattr(classifier, "feature_names_in_", None)
     data = {
         "written_by": manifoldknn.__version__,
         "params": params,
@@ -114,7 +113,7 @@ def save(
         "n_iter": int(classifier.n_iter_),
         "converged": bool(walk.converged),
         "sigma": to_plain(classifier.sigma_),
-        "feature_names": _feature_names(classifier),
+        "feature_names": None if names is None else [to_plain(str(name)) for name in names],
         "stream": state_data(classifier),
         "extra": dict(extra) if extra is not None else None,
     }
@@ -205,11 +204,6 @@ def _plain_params(classifier: ManifoldKNNClassifier, arrays: Arrays) -> dict[str
     return {name: to_plain(value) for name, value in params.items()}
 
 
-def _feature_names(classifier: ManifoldKNNClassifier) -> list[dict[str, Any]] | None:
-    names = getattr(classifier, "feature_names_in_", None)
-    return None if names is None else [to_plain(str(name)) for name in names]
-
-
 def _put_matrix(arrays: Arrays, name: str, matrix: Any) -> None:
     if not sparse.issparse(matrix):
         arrays[name] = matrix
@@ -246,7 +240,10 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     require(n >= 2 and len(labels.codes) == n and np.isfinite(values).all(), "samples")
     require(X.dtype in (np.float32, np.float64), "samples")
     check_spread(X)
-    _put_features(model, X, data["feature_names"])
+    model.n_features_in_, names = int(X.shape[1]), data["feature_names"]
+    if names is not None:
+        require(len(names) == X.shape[1], "feature names")
+        model.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
     walk, vote = _walk(arrays, data, labels), _vote(model, arrays, data, labels)
     answers = numbers(arrays, "answers", n_classes, least=-1)
     unreached = arrays["unreached"]
@@ -278,13 +275,6 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
         **state,
     )
     return model
-
-
-def _put_features(model: ManifoldKNNClassifier, X: Any, names: Any) -> None:
-    model.n_features_in_ = int(X.shape[1])
-    if names is not None:
-        require(len(names) == X.shape[1], "feature names")
-        model.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
 
 
 def _opened(classifier: ManifoldKNNClassifier, steps: Steps, X: Any, n_first: Any) -> GrowingIndex:

@@ -1,7 +1,5 @@
 """The index of a fitted frame as plain arrays, so that a loaded model still knows its rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ directions in which one can move without leaving the data, is below the number o
 Both estimators here read that number off the distances to the nearest neighbours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal, get_args

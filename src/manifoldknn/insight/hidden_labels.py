@@ -25,23 +25,12 @@ if TYPE_CHECKING:
 
 
 def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
-    """Return what hidden labels were called, walking again if the fit hid none.
+    """Return what hidden labels were called, walking again if the fit of the classifier hid none.
 
-    Parameters
-    ----------
-    classifier : ManifoldKNNClassifier
-        Fitted.
+    None if every class has a single label.
 
-    Returns
-    -------
-    HiddenLabels or None
-        None if every class has a single label.
-
-    Examples
-    --------
     >>> from sklearn.datasets import load_iris
     >>> from manifoldknn import as_published
-    >>> from manifoldknn.insight.hidden_labels import hidden_labels
     >>> X, y = load_iris(return_X_y=True)
     >>> y[10:50] = y[60:100] = y[110:] = -1
     >>> hidden_labels(as_published().fit(X, y)).accuracy > 0.8

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _GROUPS = 20  # of labels that are judged together, by all others
 _BLOCK = 16  # labels that are walked from together
+# Classes are compared here, nobody is answered. Tolerance: times that of the fit, and at most.
+_LOOSER, _LOOSEST = 100.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,8 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     )
     way = chosen_way(NormalizedGraph(graph), alpha, n_columns=_GROUPS * n_classes + 1)
     ready = ready_graph(graph, rows, alpha, way, n_jobs=classifier.n_jobs)
-    walk = DensityWalk(ready, rows, alpha, tol=classifier.tol, max_iter=classifier.max_iter)
+    tol = max(classifier.tol, min(_LOOSER * classifier.tol, _LOOSEST))
+    walk = DensityWalk(ready, rows, alpha, tol=tol, max_iter=classifier.max_iter, settle=True)
     groups = fold_numbers(codes, min(_GROUPS, len(rows)), random_state=0)
     if len(rows) <= _GROUPS * n_classes:
         logs = _by_label(walk, rows, codes, groups, n_classes)

@@ -1,7 +1,5 @@
 """Rows that repeat others: a key for each, equal where rows are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -78,11 +78,7 @@ class Suggestions:
 
 
 def suggest(
-    classifier: ManifoldKNNClassifier,
-    n: int = 10,
-    *,
-    index: Any = None,
-    random_state: int = 0,
+    classifier: ManifoldKNNClassifier, n: int = 10, *, index: Any = None, random_state: int = 0
 ) -> Suggestions:
     """Return the rows whose labels would help most.
 

@@ -41,17 +41,10 @@ def deciders(
     counts = np.bincount(codes)
     walked = known.rows(slice(0, model.n_walked_)).logarithms()
     assert fitted.walk.log_sums is not None
+    divisors = fitted.walk.log_sums + np.log(counts[codes])
+    largest = (walked - np.log(counts)).max(axis=1) + np.log1p(-model.tol)
     shares, voters = deciding_labels(
-        fitted.graph,
-        z,
-        indices,
-        labeled,
-        fitted.walk.log_sums + np.log(counts[codes]),
-        (walked - np.log(counts)).max(axis=1) + np.log1p(-model.tol),
-        model.alpha_,
-        k,
-        tol=model.tol,
-        max_iter=model.max_iter,
-        n_jobs=model.n_jobs,
-    )
+        fitted.graph, z, indices, labeled, divisors, largest, model.alpha_, k,
+        tol=model.tol, max_iter=model.max_iter, n_jobs=model.n_jobs,
+    )  # fmt: skip
     return shares, labeled[voters]

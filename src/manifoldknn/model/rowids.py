@@ -1,7 +1,5 @@
 """What a user calls a row: the index of the frame, or the row's number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -40,9 +38,6 @@ def row_ids(index: Any, n_samples: int) -> NDArray[Any]:
 
     A pandas frame or series stands for its index; anything else must hold one name per row.
 
-    Examples
-    --------
-    >>> from manifoldknn.model.rowids import row_ids
     >>> row_ids(["a", "b"], 2)
     array(['a', 'b'], dtype='<U1')
     >>> row_ids(None, 3)

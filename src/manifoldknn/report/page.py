@@ -4,8 +4,6 @@ The page needs nothing but itself. Its pictures are there without scripts; a
 small script adds what a row is called and who voted for it where one points.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import platform
@@ -31,8 +29,6 @@ from manifoldknn.report.raster import draw_points, png, shades, to_pixels
 from manifoldknn.report.summary import known, summary_text
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.votes import normalized
-
-__all__ = ["map_coordinates", "write_report"]
 
 WIDTH, HEIGHT, MARGIN = 1160, 860, 24
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")

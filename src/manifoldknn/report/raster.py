@@ -1,7 +1,5 @@
 """Clouds of points as PNG pictures, without a plotting library."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 
@@ -19,10 +17,6 @@ def to_pixels(
 ) -> NDArray[np.intp]:
     """Return column and row of points in a picture, the second coordinate upwards.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.report.raster import to_pixels
     >>> to_pixels(np.array([[0.0, 0.0], [1.0, 5.0]]), 101, 51, 5).tolist()
     [[5, 45], [95, 5]]
     """

@@ -1,7 +1,5 @@
 """What the command line says about a run: as data, and as a short text."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -13,8 +11,6 @@ from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.cautions import confidence_words
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.hidden import HiddenLabels
-
-__all__ = ["as_table", "health_text", "known", "summary_data", "summary_text"]
 
 _MOST_CLASSES = 20  # that are listed
 

@@ -4,8 +4,6 @@ The same cells give the same bytes, in whatever order, by however many processes
 many interruptions they were measured.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The experiments in the paper's order and ours last, imported when they are wanted."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from pkgutil import resolve_name

@@ -1,7 +1,5 @@
 """What every experiment consists of: cells to measure, rows measured, tables and a figure."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

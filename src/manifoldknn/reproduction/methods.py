@@ -6,8 +6,6 @@ error of a 2-fold cross-validation of the labelled rows; where that is impossibl
 label) the usual value, which stands first in every grid.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

@@ -3,8 +3,6 @@
 The page needs nothing but itself: no script, no font, no file beside it.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import os

@@ -1,7 +1,5 @@
 """Data sets ready for many methods: what several of them need is computed once."""
 
-from __future__ import annotations
-
 from functools import cache, cached_property
 from typing import Any
 
@@ -10,12 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.datasets import (
-    load_paper,
-    make_circle_and_strip,
-    make_knot,
-    make_two_circles,
-)
+from manifoldknn.datasets import load_paper, make_circle_and_strip, make_knot, make_two_circles
 from manifoldknn.search.neighbors import ExactIndex, Neighbors
 
 Ints = NDArray[np.intp]

@@ -4,8 +4,6 @@ Tables carry the numbers that the published article gives them. Its figures prin
 the text says about them is all that is known of their values.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 DATA_SETS = ("usps", "segmentation", "banknote", "pendigits", "multifeature", "satlog")

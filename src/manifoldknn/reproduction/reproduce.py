@@ -1,7 +1,5 @@
 """The command ``manifoldknn reproduce``: check, measure, assemble, report."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Measure every cell of a run that is not stored yet."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field

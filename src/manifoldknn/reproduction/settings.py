@@ -1,7 +1,5 @@
 """The settings of every method that the experiments compare, as they are searched and used."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

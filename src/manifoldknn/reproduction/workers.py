@@ -1,7 +1,5 @@
 """Processes that measure cells beside each other, and what becomes of them."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Which search finds the neighbours: chosen by size, named by the user, or brought along."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """faiss, with as many threads as asked for."""
 
-from __future__ import annotations
-
 import importlib.util
 import warnings
 from collections.abc import Iterator

@@ -10,8 +10,6 @@ candidate, whoever is missing is at least √(s - e) away: where the candidates 
 nearer than that, by distances measured exactly, nobody is missing.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -36,10 +36,6 @@ class GrowingArray:
     m rows cost O(m), and now and then a copy of everything: O(1) per row in the long run. Up to a
     quarter of the memory is spare. The first `values` are kept by reference.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.search.growing import GrowingArray
     >>> first = GrowingArray(np.array([1, 2]))
     >>> second, other = first.appended(np.array([3])), first.appended(np.array([4]))
     >>> first.values, second.values, other.values
@@ -78,10 +74,6 @@ class GrowingIndex(NeighborIndex):
     Samples added later are compared with a query one by one: O(m·d) for m of them, so a new search
     over all is due once it `is_crowded`.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.search.growing import GrowingIndex
     >>> from manifoldknn.search.neighbors import ExactIndex
     >>> index = GrowingIndex(ExactIndex(np.array([[0.0], [1.0], [3.0]])))
     >>> index.appended(np.array([[2.5]])).query(np.array([[2.4]]), 2).indices

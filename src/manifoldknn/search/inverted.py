@@ -8,8 +8,6 @@ components and lists it takes is not guessed: the share of true neighbours found
 high enough.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from typing import Any

@@ -7,8 +7,6 @@ kd-tree where that is quicker, and from faiss where rows are wide; Euclidean
 distances are then measured again from differences.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -127,10 +125,6 @@ class ExactIndex(NeighborIndex):
     Cost of all neighbours: O(n log n) in few dimensions (kd-tree), O(n² d) otherwise, in chunks of
     bounded memory.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.search.neighbors import ExactIndex
     >>> index = ExactIndex(np.array([[0.0], [1.0], [3.0]]))
     >>> index.among_samples(1).indices.ravel()
     array([1, 0, 1])

@@ -4,8 +4,6 @@ The axes of centred rows R are the leading eigenvectors of RᵀR. Where there ar
 rows, those of RRᵀ are fewer: if RRᵀu = s²u, then Rᵀu/s is an axis.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Candidates for the nearest samples of a few rows, from one matrix product."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

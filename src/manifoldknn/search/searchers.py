@@ -6,8 +6,6 @@ already is used as it is, once a few rows have shown that it knows the samples; 
 and fitted.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -12,8 +12,6 @@ so with s the distance of the last candidate, whoever is missing is at least s -
 longest ‖x‖ that may matter, which is ‖x‖ + s).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

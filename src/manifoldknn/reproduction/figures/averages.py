@@ -1,7 +1,5 @@
 """Mean, deviation and number of runs of measured rows, and what is made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast

@@ -1,7 +1,5 @@
 """How far a run is, and how long it will still take."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

@@ -5,8 +5,6 @@ of a row. Rows are put into 15 bins of it; the calibration error is the mean dis
 confidence and share right over bins, weighted by their rows.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Mean and deviation of the error against the number of labels per class."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table

@@ -1,7 +1,5 @@
 """Online samples: learning everything again for each, or reconstruction from neighbours."""
 
-from __future__ import annotations
-
 from time import perf_counter
 from typing import Any
 

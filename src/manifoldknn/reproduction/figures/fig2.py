@@ -1,7 +1,5 @@
 """Figure 2: the tired random walk on a small graph."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 from typing import Any
 

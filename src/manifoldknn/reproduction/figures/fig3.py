@@ -1,7 +1,5 @@
 """Figure 3: the two steps by which a new sample gets its walk weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

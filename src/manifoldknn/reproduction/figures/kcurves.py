@@ -1,7 +1,5 @@
 """Figures 8 and 9: errors against k on the synthetic and on the real sets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 

@@ -11,6 +11,7 @@ from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS, PUBLISHED, SPRE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_MOST_COLUMNS = 3
 WHISKERS = {"ecolor": "#666666", "elinewidth": 0.8, "capsize": 2}
 _OTHER = {"color": "#E69F00"}
 _OURS, _PAPERS = {"color": "#000000", "marker": "o"}, {"color": "#0072B2", "marker": "s"}
@@ -75,7 +76,6 @@ def panels(
     *,
     x_label: str,
     y_label: str,
-    n_columns: int = 3,
     log_scale: bool | Collection[str] = False,
     ticks: Sequence[float] | None = None,
 ) -> Figure:
@@ -85,7 +85,7 @@ def panels(
     all panels, in none or in those of some titles; elsewhere they begin at 0. `ticks` are positions
     to name.
     """
-    n_columns = min(n_columns, len(curves))
+    n_columns = min(_MOST_COLUMNS, len(curves))
     n_rows = -(-len(curves) // n_columns)
     figure, grid = new_figure(3.5 * n_columns, 2.9 * n_rows + 0.7, n_rows, n_columns)
     axes = grid.ravel()

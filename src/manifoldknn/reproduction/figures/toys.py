@@ -1,7 +1,5 @@
 """Figures 1 and 4 to 7: drawn sets in the plane, and what methods answer on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any

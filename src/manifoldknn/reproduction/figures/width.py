@@ -1,7 +1,5 @@
 """The kernel width σ of the method as published: tuned once per data set."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from manifoldknn.classifier import as_published

@@ -13,8 +13,6 @@ between samples and labelled samples, is a few columns of it made symmetric, wit
 samples' large weights to themselves among them: measured as well, in a column of its own.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

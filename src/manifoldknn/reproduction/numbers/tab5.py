@@ -1,7 +1,5 @@
 """Table 5: the six real data sets, as stated and as found."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from manifoldknn.datasets import PAPER_SETS, load_paper

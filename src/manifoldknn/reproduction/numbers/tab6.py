@@ -1,7 +1,5 @@
 """Error with three labels per class, beside the published numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from manifoldknn.reproduction.experiment import Cell, Experiment, Plan, Row
@@ -17,12 +15,7 @@ from manifoldknn.reproduction.methods import (
     available,
     error_of,
 )
-from manifoldknn.reproduction.numbers.tab6_tables import (
-    UNSCALED,
-    findings,
-    headline,
-    tables,
-)
+from manifoldknn.reproduction.numbers.tab6_tables import UNSCALED, findings, headline, tables
 from manifoldknn.reproduction.problems import drawn, real
 from manifoldknn.reproduction.published import DATA_SETS, ERRORS
 

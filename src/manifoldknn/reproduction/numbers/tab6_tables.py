@@ -1,7 +1,5 @@
 """What the rows of tab6 say: its tables, and sentences that are computed from them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Time of all methods for training and testing."""
 
-from __future__ import annotations
-
 import warnings
 from itertools import product
 from time import perf_counter
