@@ -48,6 +48,7 @@ _LEVEL_RANGE = 1e-4  # a level need not go below this share of tol
 _TINY = float(np.finfo(float).tiny)
 _LOG_2 = float(np.log(2.0))
 _LOG_LARGE = 60.0  # of a guess, on the scale of the right-hand side
+_SETTLES = 1e-5  # the finest tolerance at which that says something, in single precision
 _FIRST_LOOK, _BETWEEN_LOOKS = 0.05, 3.0  # residual at which rows are looked at, and how it falls
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 
@@ -297,7 +298,8 @@ class _Levels:
         idle = None if sourced.all() else ~sourced[parts.number]
         going = sourced.any(axis=0)
         settling = None
-        if self.columns.settle and self.wanted is not None and not parts.n_cut:
+        rough = self.columns.settle and self.tol >= _SETTLES
+        if rough and self.wanted is not None and not parts.n_cut:
             log_scale = xp.where(sourced, scale, -np.inf)[:, going]
             settling = _Settling(self, parts, cols[going], log_scale, solver.x[:, going], begun)
         first, looks = self._first_goal(), 0
