@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 
 from manifoldknn.base.tensors import as_numpy, chosen_rows
@@ -48,7 +49,7 @@ class Partner:
         return np.log(shares, out=shares)
 
     def _asked(self, X: Any) -> NDArray[np.float64]:
-        shares: NDArray[np.float64] = np.asarray(self.fitted.predict_proba(X), dtype=np.float64)
+        shares: NDArray[np.float64] = np.asarray(self.fitted.predict_proba(_narrow(X)), np.float64)
         right = shares.shape == (X.shape[0], self.n_classes)
         if not right or not (np.isfinite(shares) & (shares >= 0)).all():
             raise ValueError(
@@ -75,10 +76,18 @@ def trained(made: Any, X: Any, codes: NDArray[np.intp], n_jobs: int | None) -> P
     labeled, fitted = codes >= 0, clone(made)
     if n_jobs != 1:
         fitted.set_params(n_jobs=thread_count(n_jobs))
-    fitted.fit(chosen_rows(X, labeled), codes[labeled])
+    fitted.fit(_narrow(chosen_rows(X, labeled)), codes[labeled])
     if n_jobs != 1:  # they would add up trees in any order, and so share out rows instead
         fitted.set_params(n_jobs=1)
     return Partner(fitted, int(codes.max()) + 1, n_jobs)
+
+
+def _narrow(X: Any) -> Any:
+    """Return sparse rows with places in 32 bits, as trees want them; dense ones as they are."""
+    if not sparse.issparse(X):
+        return X
+    places = (part.astype(np.int32, copy=False) for part in (X.indices, X.indptr))
+    return sparse.csr_array((X.data, *places), shape=X.shape)
 
 
 def first_partner(
