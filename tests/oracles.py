@@ -221,12 +221,19 @@ def prior(kind, codes, n_classes):
     return np.array([(1 - share) / n_classes + share * count / sum(counts) for count in counts])
 
 
-def probabilities(f, prior, sharpness):
-    """p_c(i), in a row that some class reaches; zeros elsewhere."""
+def partner_shares(p):
+    """s_c, a partner's probabilities with a little added."""
+    return np.array([[(v + 0.02) / sum(w + 0.02 for w in row) for v in row] for row in p])
+
+
+def probabilities(f, prior, sharpness, s=None, weight=0.0):
+    """p_c(i), in a row that some class reaches; zeros elsewhere. A partner says s."""
     p = np.zeros(f.shape)
+    s = np.ones(f.shape) if s is None else s
     for i, row in enumerate(f):
         if max(row) > 0:
             powers = [pi * float((v / max(row)) ** sharpness) for pi, v in zip(prior, row)]
+            powers = [power * says**weight for power, says in zip(powers, s[i])]
             for c, power in enumerate(powers):
                 p[i, c] = (1 - EPSILON) * power / sum(powers) + EPSILON / len(prior)
     return p
@@ -267,8 +274,38 @@ def sharpness(f_hidden, given, prior, usual):
     return float(np.exp(best))
 
 
-def densities_vote(weights, codes, groups, *, class_prior="equal", alpha_=None):
+def joint_posterior(f_hidden, s_hidden, given, prior, usual, log_sharpness, weight):
+    """The same with a partner, whose weight has a prior; classes as if with five labels more."""
+    p = probabilities(f_hidden, prior, np.exp(log_sharpness), s_hidden, weight)
+    reached = [i for i in range(len(p)) if p[i].any()]
+    counts = {c: sum(1 for i in reached if given[i] == c) for c in {given[i] for i in reached}}
+    total = sum(1 / (counts[given[i]] + 5) for i in reached)
+    height = -0.5 * (log_sharpness - np.log(usual)) ** 2 - weight
+    for i in reached:
+        height += len(reached) / (counts[given[i]] + 5) / total * np.log(p[i, given[i]])
+    return height
+
+
+def powers(f_hidden, s_hidden, given, prior, usual):
+    """Sharpness and weight: the best of a grid that becomes finer around it, to a thousandth."""
+    best = np.log(usual), 4.0
+    for reach, steps in ((8, 17), (1, 7), (0.3, 7), (0.1, 5), (0.02, 5)):
+        grid = [
+            (best[0] + a, max(0.0, best[1] + b))
+            for a in np.linspace(-reach, reach, steps)
+            for b in np.linspace(-min(reach, 4), min(reach, 4), steps)
+        ]
+        best = max(
+            grid, key=lambda at: joint_posterior(f_hidden, s_hidden, given, prior, usual, *at)
+        )
+    return float(np.exp(best[0])), best[1]
+
+
+def densities_vote(weights, codes, groups, *, class_prior="equal", alpha_=None, partner=None):
     """Section 2.5 from beginning to end.
+
+    `partner` returns probabilities of rows from the class numbers of labels it may see, -1 where
+    there is none.
 
     `weights` returns W for some labels and hidden rows, whose links by hand are hidden as well;
     `groups` holds the rows that are hidden together.
@@ -279,18 +316,28 @@ def densities_vote(weights, codes, groups, *, class_prior="equal", alpha_=None):
     K = walk_matrix(weights(codes), kept)
     f = class_densities(K, codes, n_classes)
     usual = usual_sharpness(f, codes)
-    rows, hidden_f = [], []
+    rows, hidden_f, hidden_s = [], [], []
     for group in groups:
         visible = np.array(codes)
         visible[group] = -1
         K_visible = walk_matrix(weights(visible, group), kept)
         rows += list(group)
         hidden_f += list(class_densities(K_visible, visible, n_classes)[group])
+        if partner is not None:
+            hidden_s += list(partner_shares(partner(visible, group)))
     given = [codes[i] for i in rows]
-    beta = sharpness(np.array(hidden_f), given, pi, usual) if rows else usual
+    beta, gamma, s = usual, 0.0, None
+    if partner is not None:
+        s = partner_shares(partner(codes, np.arange(len(codes))))
+        if rows:
+            beta, gamma = powers(np.array(hidden_f), hidden_s, given, pi, usual)
+    elif rows:
+        beta = sharpness(np.array(hidden_f), given, pi, usual)
     order = np.argsort(rows)
     return SimpleNamespace(
-        alpha=kept, f=f, prior=pi, usual=usual, sharpness=beta, p=probabilities(f, pi, beta),
+        alpha=kept, f=f, prior=pi, usual=usual, sharpness=beta, weight=gamma, s=s,
+        p=probabilities(f, pi, beta, s, gamma),
+        hidden_s=np.array(hidden_s).reshape(-1, n_classes)[order] if hidden_s else None,
         parts=label_parts(K, codes), hidden_rows=np.array(rows, dtype=int)[order],
         hidden_f=np.array(hidden_f).reshape(-1, n_classes)[order],
     )  # fmt: skip

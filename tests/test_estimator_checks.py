@@ -1,6 +1,7 @@
-"""scikit-learn's own checks of an estimator, on each of the three graphs."""
+"""scikit-learn's own checks of an estimator, on each of the three graphs, and with a partner."""
 
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
 
 from manifoldknn import ManifoldKNNClassifier
@@ -16,7 +17,10 @@ pytestmark = [
 
 
 @parametrize_with_checks(
-    [ManifoldKNNClassifier(graph=graph) for graph in ("pruned", "union", "full")],
+    [
+        *(ManifoldKNNClassifier(graph=graph) for graph in ("pruned", "union", "full")),
+        ManifoldKNNClassifier(partner=RandomForestClassifier(5, random_state=0)),
+    ],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )
 def test_sklearn_check(estimator, check):

@@ -43,6 +43,8 @@ from manifoldknn.model.stream import (
 from manifoldknn.search.searchers import searcher_for
 from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
+from manifoldknn.vote.partner import LOUDEST, Partner, first_partner
+from manifoldknn.vote.powers import best_powers
 from manifoldknn.vote.sharpness import best_sharpness, resolved_reach, shown_reach, usual_sharpness
 from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior
 from manifoldknn.vote.walked import Walked
@@ -90,6 +92,13 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         Power β of the densities: small, and all answers are doubtful. "auto": labels are
         hidden in five groups, with the links they make, and β makes them likeliest. It changes
         probabilities, and with an equal prior no answer.
+    partner : None, "forest" or classifier with predict_proba, default=None
+        Another classifier that has a say where classes vote, for tables of categories or counts,
+        in whose distances there is little to see. It is trained, as a clone, on the labelled rows
+        alone. Its probabilities s join the densities as f^β·s^γ, γ from the hidden labels: 0 where
+        the graph knows better, and where no label can be hidden. "forest": 200 trees with
+        balanced class weights. Bring about five labels per class; with three it can mislead. It
+        works on the CPU, and gets sparse X as it is.
     tree_depth : int, default=2
         Levels of the strengthened tree below each labelled sample; 0: no tree.
     theta : float, default=0.1
@@ -141,7 +150,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         dense X, metric "euclidean" or "cosine", graph "pruned" or "union". ("mps" has no
         double precision: there only products of the search run on the GPU.)
     random_state : int, RandomState instance or None, default=None
-        Seeds the approximate neighbour search. None is a fixed seed: two fits give
+        Seeds the approximate neighbour search and the forest. None is a fixed seed: two fits give
         the same answer.
     verbose : int, default=0
         1: say on standard error which stage is running and how long it took, which way the
@@ -164,6 +173,11 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         The share of strength used.
     sharpness_ : float or None
         The power used; None where neighbours vote.
+    partner_ : classifier or None
+        The partner, fitted on class numbers: places in `classes_`. None without one, and where
+        there is one class only.
+    partner_weight_ : float
+        The power γ of what it says; 0 where it has no say.
     class_prior_ : ndarray of shape (n_classes,)
         The shares of classes used, which sum to 1.
     calibrated_ : bool
@@ -227,6 +241,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         sigma: float | str = "auto",
         alpha: float | str = "auto",
         sharpness: float | str = "auto",
+        partner: Any = None,
         tree_depth: int = 2,
         theta: float = 0.1,
         metric: Any = "euclidean",
@@ -248,6 +263,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self.sigma = sigma
         self.alpha = alpha
         self.sharpness = sharpness
+        self.partner = partner
         self.tree_depth = tree_depth
         self.theta = theta
         self.metric = metric
@@ -338,6 +354,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         to_search = search if geometry is None else None
         steps.check(X, to_search, len(labels.labeled), n_classes=n_classes, vote=self.vote, **pairs)
         warn_about_labels(labels, everything=not in_stream)
+        how = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        partner = first_partner(self.partner, X, labels.codes, **how)
         with stages.stage("neighbours"):
             found = geometry or searched(self, steps, X, search, graph_neighbors)
         with stages.stage("graph"):
@@ -352,7 +370,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             walk = self._walk_from_labels(steps, built, labels.codes, start)
         with stages.stage("vote"):
             self.n_iter_, self.n_walked_, self.class_prior_ = walk.n_iter, n, prior
-            walk, vote, groups, hidden = self._voted(steps, built, labels.codes, walk)
+            walk, vote, groups, *hidden = self._voted(steps, built, labels.codes, walk, partner)
             self.fitted_ = Fitted(
                 steps=steps,
                 index=found.index,
@@ -367,6 +385,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 vote=vote,
                 own=OwnResiduals(n),
                 row_index=row_index,
+                partner=partner if self.partner_weight_ > 0 else None,
             )
             shares, codes, unreached = answered(self, walk.similarities, X)
             codes[labels.labeled] = labels.codes[labels.labeled]
@@ -376,7 +395,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             self.hidden_labels_ = None
             if groups:
                 said = answered_shares(codes, n_classes)
-                self.hidden_labels_ = judged(groups, hidden, labels.codes, vote, said)
+                logs, opinions = hidden
+                self.hidden_labels_ = judged(groups, logs, labels.codes, vote, said, opinions)
 
     def _walk_from_labels(
         self,
@@ -399,60 +419,83 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         return walk
 
     def _voted(
-        self, steps: Steps, built: BuiltGraph, codes: NDArray[np.intp], walk: Walked
-    ) -> tuple[Walked, Vote, list[NDArray[np.intp]], list[NDArray[np.float64]]]:
+        self,
+        steps: Steps,
+        built: BuiltGraph,
+        codes: NDArray[np.intp],
+        walk: Walked,
+        partner: Partner | None,
+    ) -> tuple[
+        Walked, Vote, list[NDArray[np.intp]], list[NDArray[np.float64]], list[NDArray[np.float64]]
+    ]:
         """Choose how similarities become shares.
 
         Returns a walk that is accurate as far as the vote looks, the vote, what was hidden for it,
-        and log f of that.
+        and log f of that, and what the partner says of it.
         """
         prior = self.class_prior_
         self.sharpness_, self.calibrated_ = None, False
+        self.partner_, self.partner_weight_ = None if partner is None else partner.fitted, 0.0
         if self.vote == "neighbors":
             voters = NeighborVote(prior, codes[self.labeled_indices_], self.n_neighbors)
-            return walk, voters, [], []
+            return walk, voters, [], [], []
         groups: list[NDArray[np.intp]] = []
-        if isinstance(self.sharpness, str) and len(prior) > 1:
+        learned = isinstance(self.sharpness, str)
+        if (learned or partner is not None) and len(prior) > 1:
             groups = hidden_groups(codes)
-        logs: list[NDArray[np.float64]] = []
+        said = [] if partner is None else partner.hidden(built.recipe.X, codes, groups)
         while True:  # until densities are accurate as far as the vote looks
             known = walk.similarities
             reach = resolved_reach(known.logs[codes < 0], walk.reach)
             if reach <= walk.reach:
-                sharpness, logs = self._learned_sharpness(steps, built, codes, groups, walk)
-                reach = shown_reach(sharpness, walk.reach)
+                powers, logs = self._learned_powers(steps, built, codes, groups, walk, said)
+                reach = shown_reach(powers[0], walk.reach, also=powers[1] * LOUDEST)
             if reach <= walk.reach:
                 break
             walk = self._walk_from_labels(steps, built, codes, known.logarithms(), reach)
         # A hidden label teaches something only where two classes reach its row.
-        self.sharpness_ = sharpness
-        self.calibrated_ = any((np.isfinite(part).sum(axis=1) > 1).any() for part in logs)
-        return walk, ClassVote(prior, sharpness), groups, logs
+        self.sharpness_, self.partner_weight_ = powers
+        told = any((np.isfinite(part).sum(axis=1) > 1).any() for part in logs)
+        self.calibrated_ = learned and told
+        return walk, ClassVote(prior, *powers), groups, logs, said
 
-    def _learned_sharpness(
+    def _learned_powers(
         self,
         steps: Steps,
         built: BuiltGraph,
         codes: NDArray[np.intp],
         groups: list[NDArray[np.intp]],
         walk: Walked,
-    ) -> tuple[float, list[NDArray[np.float64]]]:
-        """Return β and log f of the rows whose labels were hidden for it, group by group."""
-        if not isinstance(self.sharpness, str):
-            return float(self.sharpness), []
-        usual = sharpness = usual_sharpness(walk.similarities.logs[codes < 0])
+        said: list[NDArray[np.float64]],
+    ) -> tuple[tuple[float, float], list[NDArray[np.float64]]]:
+        """Return β and γ, and log f of the rows whose labels were hidden for them, by groups."""
+        free = isinstance(self.sharpness, str)
+        usual = usual_sharpness(walk.similarities.logs[codes < 0]) if free else self.sharpness
+        powers = float(usual), 0.0
         logs: list[NDArray[np.float64]] = []
         tol = np.inf
         # Where the vote turns out much sharper than expected, errors show more: hide again.
-        while groups and hidden_tolerance(self.tol, sharpness) < _NEAR_ENOUGH * tol:
-            tol = hidden_tolerance(self.tol, sharpness)
+        while groups and hidden_tolerance(self.tol, powers[0]) < _NEAR_ENOUGH * tol:
+            tol = hidden_tolerance(self.tol, powers[0])
             logs = steps.hidden(
-                built, codes, groups, len(self.classes_), self.alpha_, walk, tol=tol,
-                max_iter=self.max_iter, n_jobs=self.n_jobs,
-            )  # fmt: skip
-            given = codes[np.concatenate(groups)]
-            sharpness = best_sharpness(np.concatenate(logs), given, self.class_prior_, usual)
-        return sharpness, logs
+                built,
+                codes,
+                groups,
+                len(self.classes_),
+                self.alpha_,
+                walk,
+                tol=tol,
+                max_iter=self.max_iter,
+                n_jobs=self.n_jobs,
+            )
+            found, given = np.concatenate(logs), codes[np.concatenate(groups)]
+            prior, centre = self.class_prior_, float(usual)
+            if said:
+                opinions = np.concatenate(said)
+                powers = best_powers(found, opinions, given, prior, centre, free=free)
+            else:
+                powers = best_sharpness(found, given, prior, centre), 0.0
+        return powers, logs
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify new rows by reconstruction from their neighbours.

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import manifoldknn.base.atomic
-from manifoldknn import ManifoldKNNClassifier
+from manifoldknn import ManifoldKNNClassifier, persist
 from manifoldknn.cli.main import main
 from strategies import forced
 
@@ -864,3 +864,38 @@ def test_what_is_packed_stays_packed(capsys):
     assert gzip.decompress(packed) == Path("flowers-labelled.csv").read_bytes()
     code, _, err = classify(capsys, "--quiet", "--out", "o.csv.zst")
     assert "the input is not packed and stays so, so let the name end in .csv" in err
+
+
+@pytest.mark.parametrize(
+    ("labels", "more", "said", "partner"),
+    [
+        (5, (), "a forest has a say: 200 trees", "forest"),
+        (4, (), None, "None"),
+        (5, ("--partner", "none"), None, "None"),
+        (4, ("--partner", "forest"), "a forest has a say: 200 trees", "forest"),
+        (5, ("--vote", "neighbors"), None, "None"),
+    ],
+)
+def test_a_forest_where_labels_are_many(tmp_path, monkeypatch, capsys, labels, more, said, partner):
+    """Noise beside one column, or two, that tell the class; 20 labels of each, or 4."""
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).random((200, 9)).round(3)
+    names = np.where(X[:, 0] > 0.5, "high", "low")
+    if labels < 5:
+        names = np.char.add(names, np.where(X[:, 1] > 0.5, " right", " left"))
+    shown = np.zeros(200, dtype=bool)
+    for name in np.unique(names):
+        shown[np.flatnonzero(names == name)[: 20 if labels > 4 else 4]] = True
+    lines = [",".join([*map(str, row), n if s else ""]) for row, n, s in zip(X, names, shown)]
+    Path("t.csv").write_text("\n".join(["a,b,c,d,e,f,g,h,i,kind", *lines]) + "\n")
+    options = ("--label", "kind", "--quiet", "--json", "--report", "t.html", "--save", "t.mknn")
+    code, out, err = run(capsys, "classify", "t.csv", *options, *more)
+    assert code == 0, err
+    notes = [note for note in json.loads(out)["notes"] if "forest" in note]
+    assert [note.startswith(said) for note in notes] == ([] if said is None else [True])
+    assert str(persist.load("t.mknn").partner) == partner
+    first = table("t-labelled.csv")
+    code, _, err = run(capsys, "predict", "t.mknn", "t.csv", "--out", "p.csv", "--quiet")
+    assert code == 0, err
+    pairs = [(a["predicted"], b["predicted"]) for a, b in zip(first, table("p.csv"))]
+    assert all(a == b for (a, b), s in zip(pairs, shown) if not s)

@@ -526,3 +526,19 @@ def test_no_neighbour_library_of_the_cpu_is_imported():
         "assert not found, found"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_partner_works_on_the_cpu(device):
+    X = np.random.default_rng(0).random((200, 8))
+    y = np.where(np.arange(200) < 40, X[:, 0] > 0.5, -1)
+    cpu = ManifoldKNNClassifier(partner="forest").fit(X, y)
+    there = torch.as_tensor(X, device=device.removeprefix("torch:"))
+    for rows in (X, there):
+        ours = classifier(device, partner="forest").fit(rows, y)
+        assert ours.partner_weight_ == pytest.approx(cpu.partner_weight_, rel=0.01)
+        assert ours.partner_weight_ > 0
+        assert_alike(ours, cpu, atol=1e-2)
+        np.testing.assert_allclose(
+            ours.predict_proba(rows[:9] + 0.01), cpu.predict_proba(X[:9] + 0.01), atol=1e-2
+        )

@@ -1,6 +1,8 @@
 """A classifier that comes back from a file is the one that went in."""
 
+import json
 import os
+import zipfile
 from dataclasses import fields
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_digits, make_moons
 from sklearn.exceptions import NotFittedError
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestNeighbors
 
 from manifoldknn import ManifoldKNNClassifier
@@ -82,6 +85,56 @@ def test_answers_are_the_same_bit_for_bit(moons, tmp_path, params):
     assert_same(clf, again, X[:40] + 3.01)
     for name, value in clf.get_params().items():
         np.testing.assert_array_equal(value, again.get_params()[name])
+
+
+def test_a_forest_comes_back_as_arrays(tmp_path):
+    """Bit for bit, after a second round trip too, and the model goes on learning."""
+    X = np.random.default_rng(0).random((120, 8))
+    y = np.where(np.arange(120) < 40, X[:, 0] > 0.5, -1)  # in one column, which distances hide
+    clf = ManifoldKNNClassifier(partner="forest").fit(X, y)
+    assert clf.partner_weight_ > 0
+    clf.partial_fit(X[:10] + 0.02, refresh=False)
+    again = there_and_back(clf, tmp_path)
+    assert_same(clf, again, X[:20] + 0.01)
+    assert_same(clf, there_and_back(again, tmp_path), X[:20] + 0.01)
+    assert clf.partner_weight_ == again.partner_weight_
+    assert again.partner == "forest"
+    assert_same(clf.set_labels([40], [1]), again.set_labels([40], [1]), X[:20] + 0.01)
+    assert read_version(tmp_path / "model.mknn") == 3
+
+
+def test_files_without_a_partner_are_as_they_were(moons, tmp_path):
+    persist.save(ManifoldKNNClassifier().fit(*moons), tmp_path / "a.mknn")
+    arrays, data = read_archive(tmp_path / "a.mknn", kind="manifoldknn model", version=2)
+    assert "partner" not in data["params"]
+    assert "partner_weight" not in data
+    assert not any(name.startswith("forest") for name in arrays)
+
+
+def read_version(path):
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read("manifest.json"))["version"]
+
+
+def test_other_partners_are_refused(moons, tmp_path):
+    X, y = moons
+    clf = ManifoldKNNClassifier(partner=GaussianNB()).fit(X, y)
+    with pytest.raises(ValueError, match=r"partner is an object.*fit with partner='forest'"):
+        persist.save(clf, tmp_path / "a.mknn")
+    clf.set_params(partner=None)  # which takes effect with the next fit only
+    with pytest.raises(ValueError, match="of type GaussianNB cannot be saved"):
+        persist.save(clf, tmp_path / "a.mknn")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_partner_that_is_set_later_counts_later(moons, tmp_path):
+    X, y = moons
+    clf = ManifoldKNNClassifier().fit(X, y).set_params(partner="forest")
+    again = there_and_back(clf, tmp_path)
+    assert_same(clf, again, X[:9] + 0.01)
+    assert again.partner_ is None
+    clf = ManifoldKNNClassifier(partner="forest").fit(X, y).set_params(partner=None)
+    assert_same(clf, there_and_back(clf, tmp_path), X[:9] + 0.01)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.base.labels import encode_labels
@@ -11,6 +12,7 @@ from manifoldknn.exceptions import EverythingLabeledWarning, GraphSizeWarning, O
 from manifoldknn.model.cautions import (
     confidence_words,
     label_advice,
+    partner_words,
     usable_graph_neighbors,
     warn_about_labels,
 )
@@ -79,3 +81,18 @@ def test_very_unequal_numbers_of_labels_are_told(parameters, words):
 )
 def test_what_a_confidence_is(counts, parameters, words):
     assert words in confidence_words(fitted(counts, **parameters))
+
+
+@pytest.mark.parametrize(
+    ("per_class", "said"),
+    [(1, "a forest has no say: none was hidden"), (8, "a forest has no say: hidden labels are")],
+)
+def test_a_forest_without_a_say_is_told(per_class, said):
+    X, truth = make_blobs(60, centers=2, random_state=0)
+    X[truth == 1] += 100
+    y = np.full(60, -1)
+    for c in (0, 1):
+        y[np.flatnonzero(truth == c)[:per_class]] = c
+    assert partner_words(ManifoldKNNClassifier().fit(X, y)) == []
+    (words,) = partner_words(ManifoldKNNClassifier(partner="forest").fit(X, y))
+    assert words.startswith(said)

@@ -10,9 +10,9 @@ from manifoldknn.base.tensors import check_device
 VOTES = ("classes", "neighbors")
 # Those that the command line offers too.
 PARAMETERS = (
-    "n_neighbors", "vote", "graph", "graph_neighbors", "sigma", "alpha", "sharpness", "tree_depth",
-    "theta", "metric", "neighbors", "on_unreached", "class_prior", "tol", "max_iter", "n_jobs",
-    "device", "random_state",
+    "n_neighbors", "vote", "graph", "graph_neighbors", "sigma", "alpha", "sharpness", "partner",
+    "tree_depth", "theta", "metric", "neighbors", "on_unreached", "class_prior", "tol", "max_iter",
+    "n_jobs", "device", "random_state",
 )  # fmt: skip
 GRAPHS = ("pruned", "union", "full")
 ON_UNREACHED = ("nearest", "abstain", "raise")
@@ -31,6 +31,7 @@ def check_parameters(params: dict[str, Any]) -> None:
         _check_share("alpha", params["alpha"], "0.99", or_else="'auto'")
     if not _is_auto(params["sharpness"]):
         check_positive("sharpness", params["sharpness"], or_else="'auto'")
+    _check_partner(params["partner"], params["vote"])
     _check_share("tol", params["tol"], "1e-3")
     check_device(params["device"])
     verbose = params["verbose"]
@@ -61,6 +62,20 @@ def check_graph_parameters(
         raise ValueError(f"theta={theta!r} must be at least 0 and below 1, such as 0.1.")
     if not _is_auto(sigma):
         check_positive("sigma", sigma, or_else="'auto'")
+
+
+def _check_partner(partner: Any, vote: str) -> None:
+    named = partner is None or (isinstance(partner, str) and partner == "forest")
+    able = all(callable(getattr(partner, name, None)) for name in ("fit", "predict_proba"))
+    if not named and (not able or isinstance(partner, type)):
+        raise ValueError(
+            f"partner={partner!r} must be None, 'forest' or a scikit-learn classifier with "
+            "predict_proba."
+        )
+    if partner is not None and vote == "neighbors":
+        raise ValueError(
+            "partner has a say beside class densities only: use vote='classes', or partner=None."
+        )
 
 
 def _is_auto(value: Any) -> bool:

@@ -191,6 +191,8 @@ def _parameters(group: Any) -> None:
     add("sigma", type=_number, help="width of the kernel [auto]")
     add("alpha", type=_number, help="strength kept per step of the walk [auto]")
     add("sharpness", type=_number, help="power of the densities [auto: from hidden labels]")
+    add("partner", choices=("forest", "none"), help="another classifier that has "
+        "a say [forest from 5 labels: per class, on average]")  # fmt: skip
     add("class_prior", type=_prior, metavar="P",
         help="how common classes are: equal; labeled, for labels of rows drawn at random; or "
         "shares, such as cat=0.7,dog=0.3 or 0.7,0.3 in the order of classes [equal]")  # fmt: skip

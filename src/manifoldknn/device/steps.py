@@ -132,7 +132,7 @@ class Steps:
         for part in row_chunks(X.shape[0], X.shape[1], known.logs.shape[1], len(model.classes_)):
             how = {"n_neighbors": width, "n_jobs": model.n_jobs}
             found = extended(X[part], fitted.index, known, **how)
-            yield part, fitted.vote.shares(found.logs), found.unreached
+            yield part, fitted.shares(found.logs, X[part]), found.unreached
 
 
 def choose_steps(device: Any, X: Any) -> Steps:

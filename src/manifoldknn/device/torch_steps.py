@@ -253,7 +253,10 @@ class TorchSteps(Steps):
             yield from super().votes(model, check_new_samples(model, as_numpy(X), index.template))
             return
         n_neighbors = min(model.graph_neighbors, index.n_samples)
-        yield from device_votes(X, first, known, model.fitted_.vote.shares, n_neighbors=n_neighbors)
+        for part, logs, nobody in device_votes(
+            X, first, known, np.asarray, n_neighbors=n_neighbors
+        ):
+            yield part, model.fitted_.shares(logs, X[part]), nobody
 
     def _similarities(self, source: Similarities, rows: Any) -> KnownSimilarities | None:
         """Return similarities of samples on the device; None where they find no room."""

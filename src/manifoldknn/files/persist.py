@@ -24,6 +24,7 @@ from manifoldknn.device.memory import available_memory
 from manifoldknn.device.steps import Steps, usable_steps
 from manifoldknn.files.archive import ModelFileError, read_archive, write_archive
 from manifoldknn.files.checked import Arrays, floats, logarithms, numbers, require
+from manifoldknn.files.forest import put_forest, restored_forest
 from manifoldknn.files.json_values import array_from_plain, array_to_plain, from_plain, to_plain
 from manifoldknn.files.learning_state import restored_state, state_arrays, state_data
 from manifoldknn.files.row_index import put_row_index, restored_row_index
@@ -34,6 +35,7 @@ from manifoldknn.search.engines import GivenIndex, check_neighbors
 from manifoldknn.search.growing import GrowingIndex
 from manifoldknn.search.neighbors import METRICS
 from manifoldknn.vote.hidden import HiddenLabels
+from manifoldknn.vote.partner import Partner
 from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote
 from manifoldknn.vote.walked import Walked
@@ -41,7 +43,7 @@ from manifoldknn.vote.walked import Walked
 __all__ = ["ModelFileError", "load", "load_with_extra", "save"]
 
 _KIND = "manifoldknn model"
-_VERSION = 2
+_VERSION, _WITH_PARTNER = 2, 3  # older versions know of no partner
 _MOST_JOBS = 1024
 
 
@@ -57,8 +59,9 @@ def save(
     Parameters
     ----------
     classifier : ManifoldKNNClassifier
-        Fitted. Its metric must be a name, its neighbours a name or lists, and its
-        `random_state` a number or None: functions and objects cannot be written down.
+        Fitted. Its metric must be a name, its neighbours a name or lists, its partner None or
+        "forest", and its `random_state` a number or None: functions and objects cannot be
+        written down. (The forest comes back as plain arrays that only predict.)
         The index of the fitted frame is kept where it is of numbers, texts or dates.
     path : path
         File to write, customarily ``*.mknn``. It is replaced in one step: a failure
@@ -98,6 +101,8 @@ def save(
         "links_must": classifier.fitted_.links.must,
         "links_cannot": classifier.fitted_.links.cannot,
     }
+    if classifier.partner_ is not None:
+        arrays |= put_forest(classifier.partner_)
     if walk.log_sums is not None:
         arrays["log_sums"] = walk.log_sums
     names = getattr(classifier, "feature_names_in_", None)
@@ -117,7 +122,10 @@ def save(
         "stream": state_data(classifier),
         "extra": dict(extra) if extra is not None else None,
     }
-    write_archive(path, arrays, data, kind=_KIND, version=_VERSION, force=force)
+    version = _VERSION
+    if "partner" in params or classifier.partner_ is not None:
+        version, data["partner_weight"] = _WITH_PARTNER, to_plain(classifier.partner_weight_)
+    write_archive(path, arrays, data, kind=_KIND, version=version, force=force)
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> ManifoldKNNClassifier:
@@ -165,7 +173,7 @@ def load_with_extra(
         As it was given to `save`.
     """
     limit = available_memory() if max_bytes is None else max_bytes
-    arrays, data = read_archive(path, kind=_KIND, version=_VERSION, max_bytes=limit)
+    arrays, data = read_archive(path, kind=_KIND, version=_WITH_PARTNER, max_bytes=limit)
     try:
         return _restored(arrays, data), data["extra"]
     except MemoryError:
@@ -186,6 +194,10 @@ def _plain_params(classifier: ManifoldKNNClassifier, arrays: Arrays) -> dict[str
         raise ValueError(
             "random_state is a generator, which cannot be saved: fit with a number or None."
         )
+    if params["partner"] is None:
+        del params["partner"]
+    elif not isinstance(params["partner"], str):
+        raise ValueError("partner is an object, which cannot be saved: fit with partner='forest'.")
     index = classifier.fitted_.index.first
     by_name = isinstance(params["neighbors"], str)
     if isinstance(index, GivenIndex) and not by_name:
@@ -258,7 +270,9 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     model.hidden_labels_ = _hidden(labels, arrays)
     model.n_iter_, model.n_walked_, model.unreached_ = walk.n_iter, n_walked, unreached
     model.transduction_ = labels.decode(answers)
-    model.label_distributions_ = _shares(vote, walk, answers)
+    partner = _partner(model, arrays, labels, vote)
+    said = None if partner is None else partner.said(X)
+    model.label_distributions_ = _shares(vote, walk, answers, said)
     links, steps = _links(arrays, labels), usable_steps(model.device)
     index = _opened(model, steps, X, data["stream"]["n_first"])
     state = restored_state(model, walk, arrays, data["stream"])
@@ -272,6 +286,7 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
         walk=walk,
         vote=vote,
         row_index=restored_row_index(arrays, n),
+        partner=partner,
         **state,
     )
     return model
@@ -290,6 +305,7 @@ def _opened(classifier: ManifoldKNNClassifier, steps: Steps, X: Any, n_first: An
 
 
 def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier:
+    plain = {"partner": to_plain(None)} | plain
     require(set(plain) == set(ManifoldKNNClassifier().get_params(deep=False)), "parameters")
     params = {name: from_plain(value) for name, value in plain.items()}
     if params["neighbors"] is None:
@@ -346,8 +362,24 @@ def _vote(
     prior = floats(arrays, "prior", (len(labels.classes),))
     require((prior > 0).all() and abs(float(prior.sum()) - 1.0) < 1e-9, "prior")
     if data["by_class"]:
-        return ClassVote(prior, _positive(data, "sharpness"))
+        weight = from_plain(data["partner_weight"]) if "partner_weight" in data else 0.0
+        require(type(weight) is float and 0 <= weight < np.inf, "partner")
+        return ClassVote(prior, _positive(data, "sharpness"), weight)
     return NeighborVote(prior, labels.codes[labels.labeled], model.n_neighbors)
+
+
+def _partner(
+    model: ManifoldKNNClassifier, arrays: Arrays, labels: EncodedLabels, vote: Vote
+) -> Partner | None:
+    """Restore the partner, and return it if it has a say."""
+    n_classes = len(labels.classes)
+    model.partner_, model.partner_weight_ = None, 0.0
+    if "forest_roots" in arrays:
+        model.partner_ = restored_forest(arrays, model.n_features_in_, n_classes)
+    if model.partner_ is None or not isinstance(vote, ClassVote) or not vote.partner_weight:
+        return None
+    model.partner_weight_ = vote.partner_weight
+    return Partner(model.partner_, n_classes, model.n_jobs)
 
 
 def _put_hidden(classifier: ManifoldKNNClassifier) -> Arrays:
@@ -375,9 +407,11 @@ def _hidden(labels: EncodedLabels, arrays: Arrays) -> HiddenLabels | None:
     return HiddenLabels(rows, codes[rows], shares, weights, int(folds[0]))
 
 
-def _shares(vote: Vote, walk: Walked, answers: NDArray[np.intp]) -> NDArray[np.float64]:
+def _shares(
+    vote: Vote, walk: Walked, answers: NDArray[np.intp], said: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
     """Return the votes for all rows; those for unreached rows as they were answered."""
-    shares = vote.shares(walk.similarities.logs)
+    shares = vote.shares(walk.similarities.logs, said)
     lost = np.flatnonzero(~shares.any(axis=1))
     n_classes = shares.shape[1]
     named = answers[lost] >= 0

@@ -69,7 +69,7 @@ def answered(
 ) -> tuple[Shares, Codes, Mask]:
     """Return shares, class numbers and the unreached among rows whose similarities are known."""
     fitted = model.fitted_
-    shares = fitted.vote.shares(found.logs)
+    shares = fitted.shares(found.logs, X)
     codes = winners(shares)
     unreached = found.unreached
     if found is fitted.walk.similarities and not fitted.walk.converged:

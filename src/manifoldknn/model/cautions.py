@@ -98,3 +98,17 @@ def confidence_words(classifier: ManifoldKNNClassifier) -> str:
             return "a guess, not calibrated: hidden labels were reached by one class at most"
         return "a guess, not calibrated: no class has two labels, so none could be hidden"
     return "a guess, not calibrated: the sharpness was given, not learned from hidden labels"
+
+
+def partner_words(classifier: ManifoldKNNClassifier) -> list[str]:
+    """Return what a forest has to say in the vote, on the command line; nothing without one."""
+    if classifier.partner_ is None:
+        return []
+    if classifier.partner_weight_ > 0:
+        return [
+            "a forest has a say: 200 trees learned from the labelled rows, and speak beside the "
+            f"graph with weight {classifier.partner_weight_:.2g}, from hidden labels; "
+            "--partner none leaves it out"
+        ]
+    why = "hidden labels are found without it" if classifier.hidden_labels_ else "none was hidden"
+    return [f"a forest has no say: {why}"]

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from manifoldknn.graph.constrained import GraphRecipe
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from manifoldknn.model.arrivals import Arrivals
     from manifoldknn.search.growing import GrowingIndex
     from manifoldknn.search.neighbors import Neighbors
+    from manifoldknn.vote.partner import Partner
     from manifoldknn.vote.votes import Vote
     from manifoldknn.vote.walked import Walked
 
@@ -45,6 +49,11 @@ class Fitted:
     own: OwnResiduals  # of the rows that the graph has
     arrivals: Arrivals | None = None  # rows taken in since the walk
     row_index: Any = None  # the index of the fitted frame
+    partner: Partner | None = None  # who has a say in the vote, if anybody
+
+    def shares(self, logs: NDArray[Any], X: Any) -> NDArray[np.float64]:
+        """Return the votes for some rows, by their logarithms of similarities and by themselves."""
+        return self.vote.shares(logs, None if self.partner is None else self.partner.said(X))
 
 
 def graph_recipe(classifier: Any) -> GraphRecipe:

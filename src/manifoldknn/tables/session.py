@@ -23,6 +23,7 @@ from manifoldknn.base.parameters import PARAMETERS, check_parameters
 from manifoldknn.base.progress import timed_stages
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.exceptions import EverythingLabeledWarning, ManifoldKNNWarning, UnreachedError
+from manifoldknn.model.cautions import partner_words
 from manifoldknn.search.neighbors import check_metric
 from manifoldknn.tables import cells
 from manifoldknn.tables.columns import alarms, every_use, left_out_notes, manner_notes
@@ -49,6 +50,7 @@ _NO_LABEL = frozenset({
 })  # fmt: skip
 _MOST_NUMBERS = 100  # classes that are numbers; more are codes only if each has many labels
 _EACH = 10
+_FOR_A_FOREST = 5  # labels per class, on average
 
 _SAID = (*PARAMETERS, "must_link", "cannot_link")
 _SETTABLE = "|".join(_SAID)
@@ -157,6 +159,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     seconds: dict[str, float] = {}
     notes: list[str] = []
     wanted = {name: getattr(options, name) for name in PARAMETERS}
+    wanted["partner"] = None if options.partner == "none" else options.partner
     make = as_published if options.as_published else ManifoldKNNClassifier
     classifier = make(**{name: value for name, value in wanted.items() if value is not None})
     with _said_as_options():
@@ -172,6 +175,8 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         ids = column_ids(texts, options.id, table.n_rows)
         if isinstance(options.class_prior, dict):
             classifier.class_prior = _named_prior(options.class_prior, set(labels.tolist()) - {""})
+        if options.partner is None and _suits_a_forest(options.command, classifier, labels):
+            classifier.partner = "forest"
         files = {"must_link": options.must_link, "cannot_link": options.cannot_link}
         links = {kind: read_links(Path(file), ids, notes) for kind, file in files.items() if file}
         if (labels != "").all() and options.command in _NOTHING_LEFT:
@@ -186,11 +191,18 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     _check_features(X)
     with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):
         classifier.fit(X, labels, **links)
+    notes.extend(partner_words(classifier))
     classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
     return_freed_memory()
     columns = every_use(table, step.uses, {options.label: "label", options.id: "id"})
     notes[:0] = alarms(columns)
     return Session(table, ids, labels, step, classifier, seconds, notes, columns)
+
+
+def _suits_a_forest(command: str, classifier: ManifoldKNNClassifier, labels: NDArray[Any]) -> bool:
+    """Tell whether answers are wanted, and labels are enough for a forest to learn from."""
+    enough = (labels != "").sum() >= _FOR_A_FOREST * len(set(labels.tolist()) - {""})
+    return bool(command in ("classify", "suggest") and classifier.vote == "classes" and enough)
 
 
 def _named_prior(shares: dict[str, float], classes: set[str]) -> list[float]:

@@ -11,8 +11,9 @@ of labels say little about that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,14 +268,16 @@ def judged(
     codes: NDArray[np.intp],
     vote: Vote,
     class_weights: NDArray[np.float64],
+    said: Sequence[NDArray[np.float64]] = (),
 ) -> HiddenLabels:
-    """Let the vote of a fit answer for hidden rows, by their log f or log w̄.
+    """Let the vote of a fit answer for hidden rows, by their log f or log w̄, and a partner's log s.
 
     `class_weights` are the shares of all rows that are answered with each class.
     """
     rows = np.concatenate([*groups, np.empty(0, dtype=np.intp)])
     order = np.argsort(rows)
-    shares = np.concatenate([vote.shares(part) for part in logs] or [np.empty((0, 0))])
+    voted = [vote.shares(*both) for both in zip_longest(logs, said)]
+    shares = np.concatenate(voted or [np.empty((0, 0))])
     shares = shares.reshape(len(rows), len(class_weights))
     rows = rows[order]
     return HiddenLabels(rows, codes[rows], shares[order], class_weights, len(groups))

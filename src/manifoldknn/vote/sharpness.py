@@ -64,10 +64,18 @@ def resolved_reach(logs: NDArray[Any], reach: float) -> float:
     return reach
 
 
-def shown_reach(sharpness: float, reach: float) -> float:
-    """Return how far below the largest a density shows in a share, if that is beyond `reach`."""
-    shows = _SHOWS / sharpness
+def shown_reach(sharpness: float, reach: float, also: float = 0.0) -> float:
+    """Return how far below the largest a density shows in a share, if that is beyond `reach`.
+
+    `also` is the logarithm of what can raise it again beside the density, at most.
+    """
+    shows = (_SHOWS + also) / sharpness
     return _ROOM * shows if reach < shows else reach
+
+
+def sharpness_grid(usual: float) -> NDArray[np.float64]:
+    """Return log β at which hills are looked for."""
+    return np.asarray(np.log(usual) + np.linspace(-_REACH, _REACH, _STEPS))
 
 
 def best_sharpness(
@@ -90,7 +98,7 @@ def best_sharpness(
         likely = float((weights * np.log(shares[at, given])).sum())
         return 0.5 * (log_sharpness - np.log(usual)) ** 2 - likely
 
-    grid = np.log(usual) + np.linspace(-_REACH, _REACH, _STEPS)
+    grid = sharpness_grid(usual)
     height = np.array([np.inf, *(loss(point) for point in grid), np.inf])
     step = grid[1] - grid[0]
     tops = [

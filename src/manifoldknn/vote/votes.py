@@ -4,7 +4,8 @@
 
       p_c = (1 - ε) · π_c f_c^β / Σ_c π_c f_c^β + ε / C,   ε = 0.02,
 
-  so that no answer is ever quite certain; π is the prior and β the sharpness.
+  so that no answer is ever quite certain; π is the prior and β the sharpness. Where a partner has a
+  say (see `partner`), π_c f_c^β s_c^γ stands in place of π_c f_c^β.
 - `NeighborVote`, the paper's. The k labelled samples with the largest walk weights vote with
   those weights.
 
@@ -27,7 +28,7 @@ _TIE = 1e-9  # sums closer than this share are equal: rounding must not choose a
 
 @dataclass(frozen=True)
 class ClassVote:
-    """The vote of class densities, with shares π that sum to 1 and the sharpness β.
+    """The vote of class densities, with shares π that sum to 1, sharpness β, and a partner's γ.
 
     >>> ClassVote(np.array([0.5, 0.5]), 1.0).shares(np.log([[1.0, 0.25]]))
     array([[0.794, 0.206]])
@@ -35,11 +36,16 @@ class ClassVote:
 
     prior: NDArray[np.float64]
     sharpness: float
+    partner_weight: float = 0.0
 
-    def shares(self, logs: NDArray[Any]) -> NDArray[np.float64]:
-        """Return p from log f, on any scale of the row; zeros where all are -inf."""
+    def shares(
+        self, logs: NDArray[Any], said: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return p from log f, on any scale of the row, and log s; zeros where all f are 0."""
         powers = self.sharpness * logs.astype(np.float64)
         powers += np.log(self.prior)
+        if said is not None:
+            powers += self.partner_weight * said
         top = powers.max(axis=1, keepdims=True)
         reached = ~np.isneginf(top)
         np.exp(powers - np.where(reached, top, 0.0), out=powers)
@@ -60,8 +66,12 @@ class NeighborVote:
     classes_of: NDArray[np.intp]
     n_neighbors: int
 
-    def shares(self, logs: NDArray[Any]) -> NDArray[np.float64]:
-        """Return class shares from log w̄, on any scale of the row; zeros where all are -inf."""
+    def shares(self, logs: NDArray[Any], said: Any = None) -> NDArray[np.float64]:
+        """Return class shares from log w̄, on any scale of the row; zeros where all are -inf.
+
+        Nobody else has a say.
+        """
+        del said
         out = np.empty((len(logs), len(self.prior)))
         for part in row_chunks(len(logs), logs.shape[1]):
             weights, voters = heaviest(logs[part], self.n_neighbors)
