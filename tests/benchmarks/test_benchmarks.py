@@ -353,9 +353,9 @@ def test_stages_are_timed_and_everything_is_as_before_afterwards():
 
 
 def test_made_rows_have_ten_classes_in_thirty_pieces(tmp_path):
-    with np.load(save_made(3000, tmp_path / "made.npz", n_columns=8)) as file:
+    with np.load(save_made(3000, tmp_path / "made.npz")) as file:
         X, y = file["X"], file["y"]
-    assert X.shape == (3000, 8)
+    assert X.shape == (3000, 32)
     assert X.dtype == np.float32
     assert sorted(set(y.tolist())) == list(range(10))
     assert np.bincount(y).min() > 200
