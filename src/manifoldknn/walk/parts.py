@@ -50,8 +50,8 @@ def solve_by_parts(
     ----------
     graph, columns, alpha, tol, max_iter, reference, wanted, start
         As in `solve_by_levels`, which solves a graph that is one part, or is factorised. In other
-        graphs, only a single column begins with a guess. Each part that a walk passes through may
-        add half of `tol`.
+        graphs, a guess serves only where no column takes another's place. Each part that a walk
+        passes through may add half of `tol`.
 
     Returns
     -------
@@ -117,8 +117,7 @@ class _Parts:
         start: Any,
     ) -> None:
         self.division, self.columns, self.reference = division, columns, reference
-        # Columns take each other's place, unless there is only one.
-        self.start = start if columns.n_columns == 1 else None
+        self.start = start
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
         self.part, self.ends = division.part, division.rows
         self.kernels, self.xp = division.inside.kernels, division.inside.kernels.xp
@@ -197,7 +196,9 @@ class _Parts:
             rows=rows, cols=place[self.part[rows], cols], log_values=log_values,
             views=views[:, : int(place[news].max()) + 1], reach=reach, settle=self.columns.settle,
         )  # fmt: skip
-        start, self.start = self.start, None  # it is for the first solve
+        start, self.start = self.start, None  # it is for the first solve, and columns in place
+        if start is not None and not (place == self.kernels.arange(place.shape[1]))[news].all():
+            start = None
         found = solve_by_levels(
             self.division.inside, right, alpha=self.alpha, tol=tol, max_iter=self.max_iter,
             reference=largest, wanted=self.wanted, start=start,
