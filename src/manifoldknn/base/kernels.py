@@ -43,7 +43,6 @@ class Kernels:
 
     xp: Any = np
     rows_at_once = 1 << 12  # of a block that is looked through row by row, in the cache
-    terms_at_once = 1 << 21  # that are added up
 
     def array(self, values: Any, dtype: Any = None) -> Any:
         """Return a NumPy array as one of here."""
@@ -82,13 +81,13 @@ class Kernels:
         """Return where a mask is true."""
         return self.xp.where(mask)[0]
 
-    def repeat(self, values: Any, count: Any) -> Any:
-        """Return every value so many times, one after the other; a count for all, or for each."""
+    def repeat(self, values: Any, count: int) -> Any:
+        """Return every value so many times, one after the other."""
         return np.repeat(values, count)
 
     def order(self, *keys: Any) -> Any:
         """Return the order by the last key; equal ones by the key before, and so on."""
-        return np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+        return np.lexsort(keys)
 
     def distinct(self, numbers: Any) -> Any:
         """Return the distinct numbers, sorted; much quicker than np.unique on integers."""

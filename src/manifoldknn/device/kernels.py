@@ -17,7 +17,6 @@ class TorchKernels(Kernels):
 
     xp: Any = torch
     rows_at_once = 1 << 20  # as few tasks as memory allows
-    terms_at_once = 1 << 26
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -49,7 +48,7 @@ class TorchKernels(Kernels):
         mask[rows] = True
         return mask
 
-    def repeat(self, values: Any, count: Any) -> Any:
+    def repeat(self, values: Any, count: int) -> Any:
         """Return every value so many times."""
         return values.repeat_interleave(count)
 

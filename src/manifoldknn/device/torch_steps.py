@@ -41,6 +41,8 @@ from manifoldknn.search.neighbors import NeighborIndex, Neighbors
 from manifoldknn.search.searchers import SearcherIndex, is_searcher
 from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.walked import Walked
+from manifoldknn.walk.choose import MANY_ROWS
+from manifoldknn.walk.restriction import LONG_WALK
 
 logger = logging.getLogger(__name__)
 
@@ -189,6 +191,7 @@ class TorchSteps(Steps):
         """Walk from all labelled samples."""
         walked = None
         if isinstance(built, TorchBuilt):
+            self._tell(built, alpha)
             go = partial(
                 walk_by_label_on_device, built.graph_there, np.flatnonzero(codes >= 0), alpha
             )
@@ -215,6 +218,16 @@ class TorchSteps(Steps):
         return logs or super().hidden(
             built, codes, groups, n_classes, alpha, walked, n_jobs=n_jobs, **accuracy
         )
+
+    def _tell(self, built: TorchBuilt, alpha: float) -> None:
+        """Say which way the walk is computed, and why, as `manifoldknn.walk.choose` does."""
+        reason = "walks are long, so groups of rows are looked for"
+        if alpha < LONG_WALK:
+            reason = "walks are short"
+        elif built.graph_there.n_samples <= MANY_ROWS:
+            reason = "rows are few"
+        where = built.graph_there.device
+        logger.info("way of the walk: iterate on %s (a device always iterates; %s)", where, reason)
 
     def _tried(self, work: Callable[[], _T]) -> _T | None:
         """Return what the device makes of it, None where it has no room for that."""

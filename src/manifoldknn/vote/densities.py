@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.walk.levels import Columns, Solution
+from manifoldknn.walk.reduction import solve_columns
 
 if TYPE_CHECKING:
     from manifoldknn.vote.ties import ReadyGraph
@@ -147,10 +148,11 @@ class DensityWalk:
         max_iter: int,
         settle: bool = False,
     ) -> None:
-        self._graph, self._labeled, self._settle = graph, labeled, settle
-        how: dict[str, Any] = {"alpha": alpha, "max_iter": max_iter}
-        self._how = how | {"tol": (1.0 - _SHARE_FOR_SUMS) * tol}
-        self.sums = _column_sums(graph, labeled, tol=_SHARE_FOR_SUMS * tol, **how)
+        self._settle = settle
+        self._labeled, self._tol = labeled, (1.0 - _SHARE_FOR_SUMS) * tol
+        self._solve: dict[str, Any] = {"alpha": alpha, "max_iter": max_iter}
+        self._ready, self._half = graph.ready, 0.5 * graph.ready.log_degrees
+        self.sums = _column_sums(graph, labeled, tol=_SHARE_FOR_SUMS * tol, **self._solve)
 
     def densities(
         self,
@@ -169,8 +171,7 @@ class DensityWalk:
         labels : ndarray of int
             Positions among the labelled rows.
         codes : ndarray of int
-            Class numbers of these. Graphs that were made into one have numbers of their own,
-            which begin again for the columns every `n_classes`.
+            Class numbers of these.
         n_classes : int
             Number of classes.
         reach, rows, start
@@ -181,31 +182,38 @@ class DensityWalk:
         Solution
             A column per class; -inf everywhere for one without labels.
         """
-        counts, kernels = np.bincount(codes, minlength=n_classes), self._graph.kernels
+        sources, half = self._labeled[labels], self._half
+        counts = np.bincount(codes, minlength=n_classes)
         columns = Columns(
-            rows=kernels.array(self._labeled[labels]),
-            cols=kernels.array(codes % n_classes),
-            log_values=kernels.array(-self.sums.log_values[labels] - np.log(counts[codes])),
-            views=kernels.full((1, n_classes), 0.0),
+            rows=sources,
+            cols=codes,
+            log_values=-half[sources] - self.sums.log_values[labels] - np.log(counts[codes]),
+            views=np.zeros((1, n_classes)),
             reach=reach,
             settle=self._settle,
         )
-        return self._graph.solve(columns, rows=rows, start=start, **self._how)
+        if start is not None:
+            start = start + half[:, None]
+        found = solve_columns(
+            self._ready, columns, tol=self._tol, rows=rows, start=start, **self._solve
+        )
+        found.log_values[:] -= (half if rows is None else half[rows])[:, None]
+        return found
 
 
 def _column_sums(
     graph: ReadyGraph, labeled: NDArray[np.intp], *, alpha: float, **solve: Any
 ) -> Solution:
     """Return log s of every label: D⁻¹·1 + K·(αPᵀ·1) there."""
-    kernels, inflow = graph.kernels, graph.log_inflow
-    sources = kernels.places(kernels.xp.isfinite(inflow))
+    half, inflow = 0.5 * graph.ready.log_degrees, graph.log_inflow
+    sources = np.flatnonzero(np.isfinite(inflow))
     columns = Columns(
         rows=sources,
-        cols=kernels.xp.zeros_like(sources),
-        log_values=float(np.log(alpha)) + inflow[sources],
-        views=kernels.full((1, 1), 0.0),
+        cols=np.zeros(len(sources), dtype=np.intp),
+        log_values=np.log(alpha) + inflow[sources] - half[sources],
+        views=np.zeros((1, 1)),
         settle=True,  # an estimate will do for what only weighs labels of a class beside each other
     )
-    found = graph.solve_sums(columns, rows=labeled, alpha=alpha, **solve)
-    own = -kernels.host(graph.log_degrees[kernels.array(labeled)])
-    return replace(found, log_values=np.logaddexp(own, found.log_values[:, 0]))
+    found = solve_columns(graph.ready, columns, rows=labeled, alpha=alpha, **solve)
+    later = found.log_values[:, 0] - half[labeled]
+    return replace(found, log_values=np.logaddexp(-graph.log_degrees[labeled], later))

@@ -23,18 +23,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldknn.base.csr import kept_entries
-from manifoldknn.base.kernels import NUMPY, Kernels
-from manifoldknn.graph.weights import (
-    ConstrainedGraph,
-    dense_row_logsumexp,
-    must_link_counts,
-    row_log_sums,
-    row_logsumexp,
-)
+from manifoldknn.graph.weights import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
 from manifoldknn.walk.choose import Way, prepared_graph
-from manifoldknn.walk.levels import Columns, Solution
 from manifoldknn.walk.normalized import NormalizedGraph
-from manifoldknn.walk.reduction import ReducedGraph, log_sum, reduced_graph, solve_columns
+from manifoldknn.walk.reduction import ReducedGraph, log_sum, reduced_graph
 
 if TYPE_CHECKING:
     from manifoldknn.graph.constrained import GraphRecipe
@@ -57,40 +49,8 @@ class ReadyGraph:
     """
 
     ready: NormalizedGraph | ReducedGraph
-    log_degrees: Any
-    log_inflow: Any
-
-    @property
-    def kernels(self) -> Kernels:
-        """Those of its arrays."""
-        return NUMPY
-
-    def solve(
-        self, columns: Columns, *, rows: Any = None, start: Any = None, **accuracy: Any
-    ) -> Solution:
-        """Return log (K v), all in NumPy arrays.
-
-        Parameters
-        ----------
-        columns : Columns
-            v, as logarithms.
-        rows : ndarray of int, optional
-            The rows wanted, if not all.
-        start : ndarray of shape (n_samples, n_columns), optional
-            A guess to begin with.
-        **accuracy
-            `alpha`, `tol` and `max_iter`, as in `solve_columns`.
-        """
-        half = 0.5 * self.ready.log_degrees
-        columns = replace(columns, log_values=columns.log_values - half[columns.rows])
-        start = None if start is None else start + half[:, None]
-        found = solve_columns(self.ready, columns, rows=rows, start=start, **accuracy)
-        found.log_values[:] -= (half if rows is None else half[rows])[:, None]
-        return found
-
-    def solve_sums(self, columns: Columns, **how: Any) -> Solution:
-        """Do the same for the one column from which s is had."""
-        return self.solve(columns, **how)
+    log_degrees: NDArray[np.float64]
+    log_inflow: NDArray[np.float64]
 
 
 def ready_graph(
@@ -271,21 +231,14 @@ def log_inflow(graph: ConstrainedGraph, log_degrees: NDArray[np.float64]) -> NDA
     """
     if not graph.is_sparse:
         return dense_row_logsumexp(graph.log_weights, -log_degrees)
-    found: NDArray[np.float64] = sparse_log_inflow(graph.log_weights, graph.must_link, log_degrees)
-    return found
-
-
-def sparse_log_inflow(
-    matrix: Any, must_link: NDArray[np.intp], log_degrees: Any, kernels: Kernels = NUMPY
-) -> Any:
-    """Return the same for log W without must-links, row by row, and class numbers of these."""
-    inflow = row_log_sums(matrix.indptr, matrix.data - log_degrees[matrix.indices], kernels)
-    linked = np.flatnonzero(must_link_counts(must_link))
+    shares = graph.log_weights.copy()
+    shares.data = shares.data - log_degrees[shares.indices]
+    inflow = row_logsumexp(shares)
+    linked = np.flatnonzero(graph.must_links_per_row())
     if linked.size:  # whose degrees are 1 and more
-        at = kernels.array(linked)
-        group, own = must_link[linked], np.exp(-kernels.host(log_degrees[at]))
-        others = kernels.array(np.log(np.bincount(group, own)[group] - own))
-        inflow[at] = kernels.xp.logaddexp(inflow[at], others)
+        group, own = graph.must_link[linked], np.exp(-log_degrees[linked])
+        others = np.bincount(group, own)[group] - own
+        inflow[linked] = np.logaddexp(inflow[linked], np.log(others))
     return inflow
 
 

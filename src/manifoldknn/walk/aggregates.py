@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from manifoldknn.base.csr import assembled, narrowest
-from manifoldknn.base.kernels import Kernels
+from manifoldknn.base.csr import narrowest
 
 _PASSES = 2  # of pairing make one level
 _SWEEPS = 3  # over rows that are not paired yet
@@ -28,45 +27,20 @@ _TOO_MANY = 4  # and up to so many times more, since that takes a dense inverse
 _SLOWEST = 0.8  # share of groups that are left after a level, at most
 _MOST_LEVELS = 12
 
-Levels = tuple[Any, ...]
+Levels = tuple[NDArray[np.intp], ...]
 
 
-class GroupKernels(Kernels):
-    """What groups ask of sparse matrices, by SciPy: of `indptr`, `indices` and `data`."""
-
-    def owners(self, matrix: Any) -> Any:
-        """Return the row of every entry."""
-        return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-
-    def with_values(self, matrix: Any, values: Any) -> Any:
-        """Return a matrix with other values in the same places."""
-        return assembled(values, matrix.indices, matrix.indptr, matrix.shape)
-
-    def contracted(self, weights: Any, group: Any) -> Any:
-        """Return the graph of groups, edges between two of them added up."""
-        member, m = _in_groups(np.ones(len(group)), group), int(group.max()) + 1
-        out = sparse.coo_array(member.T @ weights @ member)
-        between = out.row != out.col
-        ends = out.row[between], out.col[between]
-        return sparse.csr_array((out.data[between], ends), shape=(m, m))
-
-
-GROUPS = GroupKernels()
-
-
-def aggregates(log_weights: Any, kernels: GroupKernels = GROUPS) -> Levels:
+def aggregates(log_weights: Any) -> Levels:
     """Return which rows belong together, level by level.
 
     Parameters
     ----------
     log_weights : csr_array
         Logarithms of the weights of a symmetric graph; larger ones hold rows together.
-    kernels : GroupKernels, optional
-        Those of the matrix.
 
     Returns
     -------
-    tuple of array
+    tuple of ndarray
         The group of every row, then the group of every group, and so on until about a
         thousand are left; nothing where that many islands remain. Labels have no part in it.
 
@@ -83,71 +57,80 @@ def aggregates(log_weights: Any, kernels: GroupKernels = GROUPS) -> Levels:
     >>> paired(chain)
     array([0, 0, 1, 1])
     """
-    logs, size = log_weights.data, len(log_weights.indptr) - 1
-    if not len(logs):
-        return ()
+    weights = log_weights.copy()
     # Only their order matters, but sums of them make the weights of the next level.
-    weights = kernels.with_values(
-        log_weights, kernels.xp.exp(kernels.at_least(logs - logs.max(), -600.0))
-    )
-    levels: list[Any] = []
-    while size > _COARSEST and len(levels) < _MOST_LEVELS:
-        group = kernels.arange(size)
+    weights.data = np.exp(np.maximum(weights.data - weights.data.max(initial=-np.inf), -600.0))
+    levels: list[NDArray[np.intp]] = []
+    while weights.shape[0] > _COARSEST and len(levels) < _MOST_LEVELS:
+        group = np.arange(weights.shape[0])
         for _ in range(_PASSES):
-            of_pairs = paired(weights, kernels)
+            of_pairs = paired(weights)
             group = of_pairs[group]
-            weights = kernels.contracted(weights, of_pairs)
-        if len(weights.indptr) - 1 > _SLOWEST * size:
+            weights = _contracted(weights, of_pairs)
+        if weights.shape[0] > _SLOWEST * len(group):
             break
         levels.append(group)
-        size = len(weights.indptr) - 1
-    # Where many islands are left, no level holds them.
-    return tuple(levels) if size <= _TOO_MANY * _COARSEST else ()
+    n_left = int(levels[-1].max()) + 1 if levels else log_weights.shape[0]
+    return (
+        tuple(levels) if n_left <= _TOO_MANY * _COARSEST else ()
+    )  # many islands: no level holds them
 
 
-def paired(weights: Any, kernels: GroupKernels = GROUPS) -> Any:
+def paired(weights: Any) -> NDArray[np.intp]:
     """Return a group for every row: pairs that each hang most on the other, and who joins them.
 
     Parameters
     ----------
     weights : csr_array
         Positive, symmetric.
-    kernels : GroupKernels, optional
-        Those of the matrix.
 
     Returns
     -------
-    array of int
+    ndarray of int
         Numbers from 0. A row without a partner joins the pair of its heaviest neighbour.
     """
-    xp, everyone = kernels.xp, kernels.arange(len(weights.indptr) - 1)
-    row, other, weight = kernels.owners(weights), weights.indices, weights.data
-    favourite = wish = _favourites(row, other, weight, len(everyone), kernels)
-    mate = xp.full_like(everyone, -1)
+    n = weights.shape[0]
+    everyone = np.arange(n)
+    row = np.repeat(everyone, np.diff(weights.indptr))
+    favourite = _favourites(row, weights.indices, weights.data, n)
+    mate = np.full(n, -1, dtype=np.intp)
+    ends, other, weight = row, weights.indices, weights.data
+    wish = favourite
     for sweep in range(_SWEEPS):
         if sweep:
-            free = (mate[row] < 0) & (mate[other] < 0)
-            row, other, weight = row[free], other[free], weight[free]
-            wish = _favourites(row, other, weight, len(everyone), kernels)
-        happy = (mate < 0) & (wish >= 0) & (wish[kernels.at_least(wish, 0)] == everyone)
-        mate = xp.where(happy, wish, mate)
-    head = xp.where(mate >= 0, xp.minimum(everyone, mate), everyone)
-    liked = kernels.at_least(favourite, 0)
-    joins = (mate < 0) & (favourite >= 0) & (mate[liked] >= 0)  # else it stays alone for now
-    return xp.unique(xp.where(joins, head[liked], head), return_inverse=True)[1]
+            free = (mate[ends] < 0) & (mate[other] < 0)
+            ends, other, weight = ends[free], other[free], weight[free]
+            wish = _favourites(ends, other, weight, n)
+        asking = np.flatnonzero((mate < 0) & (wish >= 0))
+        happy = asking[wish[wish[asking]] == asking]
+        mate[happy] = wish[happy]
+    head = np.where(mate >= 0, np.minimum(everyone, mate), everyone)
+    joins = (mate < 0) & (favourite >= 0)
+    joins[joins] = mate[favourite[joins]] >= 0  # else it stays alone for now
+    head[joins] = head[favourite[joins]]
+    numbers: NDArray[np.intp] = np.unique(head, return_inverse=True)[1].astype(np.intp)
+    return numbers
 
 
-def _favourites(row: Any, other: Any, weight: Any, n: int, kernels: Kernels) -> Any:
+def _favourites(
+    row: NDArray[np.intp], other: NDArray[Any], weight: NDArray[np.float64], n: int
+) -> NDArray[np.intp]:
     """Return the neighbour at the heaviest edge of every row, the last of equal ones; or -1."""
-    wish = kernels.arange(n)
-    wish[:] = -1
+    wish = np.full(n, -1, dtype=np.intp)
     if len(row):
-        runs = kernels.runs_of(row)
-        best = kernels.repeat(runs.max(weight), kernels.xp.diff(runs.offsets))
-        top = kernels.places(weight == best)
-        last = top[kernels.runs_of(row[top]).offsets[1:] - 1]
-        wish[row[last]] = kernels.long(other[last])
+        starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+        best = np.maximum.reduceat(weight, starts)
+        top = weight == np.repeat(best, np.diff(np.append(starts, len(row))))
+        wish[row[top]] = other[top]
     return wish
+
+
+def _contracted(weights: Any, group: NDArray[np.intp]) -> Any:
+    """Return the graph of groups, edges between two of them added up."""
+    member, m = _in_groups(np.ones(len(group)), group), int(group.max()) + 1
+    out = sparse.coo_array(member.T @ weights @ member)
+    between = out.row != out.col
+    return sparse.csr_array((out.data[between], (out.row[between], out.col[between])), shape=(m, m))
 
 
 class Preconditioner:

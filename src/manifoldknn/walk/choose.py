@@ -101,29 +101,21 @@ def chosen_way(graph: NormalizedGraph, alpha: float, *, n_columns: int) -> Way:
         return _told(Way("dense", reason="every pair has an edge"))
     if factorization_pays(graph, n_columns, alpha):
         return _told(Way("factorise", reason="the factor of this graph is small"))
-    return iterated(graph, alpha)
+    if alpha < LONG_WALK:
+        return _told(Way("iterate", reason="the factor is large, and walks are short"))
+    if graph.n_samples <= MANY_ROWS:
+        return _told(Way("iterate", reason="rows are few"))
+    levels = aggregates(graph.log_s)
+    reason = "walks are long, so groups of rows help"
+    if not levels:
+        reason = "walks are long, but too many islands remain for groups of rows to help"
+    return _told(Way("iterate", levels, reason))
 
 
-def iterated(graph: NormalizedGraph, alpha: float, *, where: str = "") -> Way:
-    """Return the way to iterate with a sparse graph, if not " on" the processor then `where`."""
-    levels: Levels = ()
-    reason = "the factor is large, and walks are short" if not where else "walks are short"
-    if alpha >= LONG_WALK and graph.n_samples <= MANY_ROWS:
-        reason = "rows are few"
-    elif alpha >= LONG_WALK:
-        levels = aggregates(graph.log_s, graph.kernels)
-        reason = "walks are long, so groups of rows help"
-        if not levels:
-            reason = "walks are long, but too many islands remain for groups of rows to help"
-    if where:
-        reason = f"a device always iterates; {reason}"
-    return _told(Way("iterate", levels, reason), where)
-
-
-def _told(way: Way, where: str = "") -> Way:
+def _told(way: Way) -> Way:
     """Say which way is taken, and why."""
     how = f"{way.name} with {len(way.levels)} levels of groups" if way.levels else way.name
-    logger.info("way of the walk: %s%s (%s)", how, where, way.reason)
+    logger.info("way of the walk: %s (%s)", how, way.reason)
     return way
 
 

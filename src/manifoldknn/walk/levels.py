@@ -16,9 +16,8 @@ without growing.
 Columns usually finish the same rows. One whose source is an outlier does not:
 it is then taken on alone, so that it does not hold back the others.
 
-All this is written once, over kernels. A processor and a graphics card differ in what they make
-of A_UU (`WalkKernels.restriction`). That `is_exact` and has a `log_solution`, with errors of no
-more than exp(`log_error`); or it has a `residual`, and an `Iteration`.
+All this is written once, over kernels. A processor and a graphics card differ in the graph they
+bring, and in what it says of a level (`LevelGraph`, `Iteration`).
 """
 
 from __future__ import annotations
@@ -26,15 +25,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.walk.restriction import LOG_CUT, Parts
-
-if TYPE_CHECKING:
-    from manifoldknn.walk.normalized import NormalizedGraph
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +68,30 @@ class Iteration(Protocol):
 
     def log_error(self, parts: Parts, *, sharp: bool) -> Any:
         """Return the logarithm of a bound on the error of every entry."""
+
+
+class LevelGraph(Protocol):
+    """S of some rows, on the machine of its kernels.
+
+    `restrict` returns A_UU for the rows of some parts. That `is_exact` and has a `log_solution`,
+    with errors of no more than exp(`log_error`); or it has a `residual`, and an `iteration`.
+    """
+
+    n_samples: int
+    factorize: bool
+
+    @property
+    def kernels(self) -> Kernels:
+        """Those of its arrays."""
+
+    def parts(self, rows: Any) -> Parts:
+        """Return connected parts of some ascending rows."""
+
+    def restrict(self, rows: Any, alpha: float) -> Any:
+        """Return A_UU for U = rows."""
+
+    def boundary(self, rows: Any, final: Any, log_x: Any) -> Any:
+        """Return log (S_UR x_R) for U = rows and R the final rows, a mask."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +175,7 @@ class _Job:
 
 
 def solve_by_levels(
-    graph: NormalizedGraph,
+    graph: LevelGraph,
     columns: Columns,
     *,
     alpha: float,
@@ -169,7 +189,7 @@ def solve_by_levels(
 
     Parameters
     ----------
-    graph : NormalizedGraph
+    graph : LevelGraph
         S.
     columns : Columns
         Right-hand sides.
@@ -210,7 +230,7 @@ class _Levels:
 
     def __init__(
         self,
-        graph: NormalizedGraph,
+        graph: LevelGraph,
         columns: Columns,
         alpha: float,
         tol: float,
@@ -383,8 +403,8 @@ class _Levels:
     ) -> tuple[Iteration, Any]:
         """Return an iteration on the scale of this level, and the sizes of its residuals.
 
-        A guess x is multiplied by what brings Ax nearest to b, in every part and column: a class
-        that got one more label has a smaller share of each.
+        A guess x is multiplied by what brings Ax nearest to b, column by column: a class that
+        got one more label has a smaller share of each.
         """
         xp, at_least = self.xp, self.kernels.at_least
         if self.start is None or len(parts.rows) < len(self.log_x):
@@ -394,8 +414,8 @@ class _Levels:
         self.kernels.at_most(x, _LOG_LARGE, out=x)
         xp.exp(x, out=x)
         product = rhs - matrix.residual(rhs, x)
-        near, squares = parts.runs.sum(rhs * product), parts.runs.sum(xp.square(product))
-        x *= parts.spread(xp.where(squares > 0, near / at_least(squares, _TINY), 0.0))
+        squares, near = xp.square(product).sum(axis=0), (rhs * product).sum(axis=0)
+        x *= xp.where(squares > 0, near / at_least(squares, _TINY), 0.0)
         residual = matrix.residual(rhs, x)
         begun = at_least(xp.linalg.norm(residual, axis=0) / norms, _TINY)
         return matrix.iteration(rhs, x, residual), begun

@@ -18,18 +18,17 @@ parts: about C of them in all, however many parts a walk passes through.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from manifoldknn.base.kernels import NUMPY
 from manifoldknn.walk.levels import Columns, Solution, solve_by_levels
 from manifoldknn.walk.normalized import Division, NormalizedGraph, add_log_products
-from manifoldknn.walk.restriction import Parts
 
 _HARDLY = 1e-2  # of 1 - α: the largest entry of S between two parts
 _NEGLIGIBLE = 0.1  # of the tolerance: what may be missing in the end
 _OWN_SHARE = 0.5  # of it: what a solve may be wrong by; the rest is handed on
-_LARGE = 1e300  # what stands for infinity where logarithms are added up
 _LOOSE = 0.3  # tolerance of what should be little beside what is there
 
 
@@ -40,18 +39,17 @@ def solve_by_parts(
     alpha: float,
     tol: float,
     max_iter: int,
-    reference: Any = None,
-    wanted: Any = None,
-    start: Any = None,
+    reference: NDArray[np.float64] | None = None,
+    wanted: NDArray[np.bool_] | None = None,
+    start: NDArray[np.float64] | None = None,
 ) -> Solution:
     """Solve (I - αS) x = b so that every row of x is accurate.
 
     Parameters
     ----------
     graph, columns, alpha, tol, max_iter, reference, wanted, start
-        As in `solve_by_levels`, which solves a graph that is one part, or is factorised. In other
-        graphs, a guess serves only where no column takes another's place. Each part that a walk
-        passes through may add half of `tol`.
+        As in `solve_by_levels`, which solves a graph that is one part, or is factorised. Other
+        graphs begin from nothing. Each part that a walk passes through may add half of `tol`.
 
     Returns
     -------
@@ -69,25 +67,24 @@ def solve_by_parts(
         )  # fmt: skip
     if columns.reach and _stand_apart(division, columns):
         columns = replace(columns, reach=np.inf)
-    solver = _Parts(division, columns, alpha, tol, max_iter, reference, wanted, start)
+    solver = _Parts(division, columns, alpha, tol, max_iter, reference, wanted)
     while solver.news.any():
         solver.hear()
         solver.tell()
     return Solution(solver.log_x, solver.n_iter, solver.converged, columns.reach)
 
 
-def _sourced(division: Division, columns: Columns) -> Any:
+def _sourced(division: Division, columns: Columns) -> NDArray[np.bool_]:
     """Tell which parts have sources of which columns."""
-    kernels = division.inside.kernels
-    sourced = kernels.full((division.n_parts, columns.n_columns), 0.0) > 0
+    sourced = np.zeros((division.n_parts, columns.n_columns), dtype=bool)
     sourced[division.part[columns.rows], columns.cols] = True
     return sourced
 
 
 def _stand_apart(division: Division, columns: Columns) -> bool:
     """Tell whether most rows lie in parts with sources of fewer than two columns."""
-    few = (_sourced(division, columns).sum(axis=1) < 2)[division.part]
-    return float(few.sum()) / len(few) > 0.5
+    per_part = _sourced(division, columns).sum(axis=1)
+    return bool((per_part[division.part] < 2).mean() > 0.5)
 
 
 class _Parts:
@@ -95,13 +92,13 @@ class _Parts:
 
     Attributes
     ----------
-    log_x : array of shape (n_rows, n_columns)
+    log_x : ndarray of shape (n_rows, n_columns)
         What has arrived.
-    news : array of bool of shape (n_parts, n_columns)
+    news : ndarray of bool of shape (n_parts, n_columns)
         What has to be solved next.
-    right : tuple of array
+    right : tuple of ndarray
         Rows, columns and logarithms of what is new.
-    known : array of bool of shape (n_parts, n_columns)
+    known : ndarray of bool of shape (n_parts, n_columns)
         What has been solved before.
     """
 
@@ -112,27 +109,22 @@ class _Parts:
         alpha: float,
         tol: float,
         max_iter: int,
-        reference: Any,
-        wanted: Any,
-        start: Any,
+        reference: NDArray[np.float64] | None,
+        wanted: NDArray[np.bool_] | None,
     ) -> None:
         self.division, self.columns, self.reference = division, columns, reference
-        self.start = start
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
         self.part, self.ends = division.part, division.rows
-        self.kernels, self.xp = division.inside.kernels, division.inside.kernels.xp
-        order, of_ends = (self.kernels.order(part) for part in (self.part, self.part[self.ends]))
-        self.in_order = Parts(order, self.part[order], 0, self.kernels)
-        self.ends_in_order = Parts(of_ends, self.part[self.ends[of_ends]], 0, self.kernels)
         self.wanted = wanted
-        if wanted is not None:  # and others hear from the ends
-            self.wanted = wanted | self.kernels.mask(self.ends, len(wanted))
+        if wanted is not None:
+            self.wanted = wanted.copy()
+            self.wanted[self.ends] = True  # others hear from them
         self.n_iter, self.converged = 0, True
-        self.log_x = self.kernels.full((len(self.part), columns.n_columns), -np.inf)
-        self.heard = self.kernels.full((len(self.ends), columns.n_columns), -np.inf)
+        self.log_x = np.full((len(self.part), columns.n_columns), -np.inf)
+        self.heard = np.full((len(self.ends), columns.n_columns), -np.inf)
         self.right = columns.rows, columns.cols, columns.log_values
         self.news = _sourced(division, columns)
-        self.known = self.xp.zeros_like(self.news)
+        self.known = np.zeros_like(self.news)
 
     def hear(self) -> None:
         """Solve parts for what is new to them.
@@ -147,7 +139,7 @@ class _Parts:
         if echo.any():
             found, place = self._solved(echo, _LOOSE), self._places(echo)
             ratio = self._ratio(echo, found, place)
-            again = echo & (float(np.log(_LOOSE)) + ratio > float(np.log(finest)))
+            again = echo & (np.log(_LOOSE) + ratio > np.log(finest))
             self._add(echo & ~again, found, place)
             if again.any():
                 largest = float(ratio[again].max())
@@ -157,31 +149,28 @@ class _Parts:
 
     def tell(self) -> None:
         """See what flows over weak edges now, and to whom it is news."""
-        xp, edges = self.xp, self.division
-        inflow = self.kernels.full(tuple(self.heard.shape), -np.inf)
-        add_log_products(
-            edges.place, edges.other, edges.log_values, self.log_x, inflow, self.kernels
-        )
-        inflow += float(np.log(self.alpha))
+        inflow = np.full(self.heard.shape, -np.inf)
+        edges = self.division
+        add_log_products(edges.place, edges.other, edges.log_values, self.log_x, inflow)
+        inflow += np.log(self.alpha)
         with np.errstate(divide="ignore", invalid="ignore"):
-            new = inflow + xp.log1p(-xp.exp(self.heard - inflow))
+            new = inflow + np.log1p(-np.exp(self.heard - inflow))
         new[~(inflow > self.heard)] = -np.inf
-        self.news = self._weight(new) > float(np.log(_NEGLIGIBLE * self.tol))
-        ends, cols = xp.where(self.news[self.part[self.ends]] & (new > -np.inf))
+        self.news = self._weight(new) > np.log(_NEGLIGIBLE * self.tol)
+        ends, cols = np.nonzero(self.news[self.part[self.ends]] & (new > -np.inf))
         self.right = self.ends[ends], cols, new[ends, cols]
         self.heard[ends, cols] = inflow[ends, cols]
 
-    def _places(self, news: Any) -> Any:
+    def _places(self, news: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return which right-hand side holds a column, for every part.
 
         Columns that are looked at alike take each other's place in different parts.
         """
-        counts = self.xp.cumsum(news, 1)
         if (self.columns.views == self.columns.views[:, :1]).all():
-            return counts - 1
-        return self.xp.zeros_like(counts) + self.kernels.arange(self.columns.n_columns)
+            return np.cumsum(news, axis=1) - 1
+        return np.tile(np.arange(self.columns.n_columns), (len(news), 1))
 
-    def _solved(self, news: Any, tol: float) -> Any:
+    def _solved(self, news: NDArray[np.bool_], tol: float) -> NDArray[np.float64]:
         """Return log (A_strong⁻¹ Δ) for some news, columns at their places."""
         rows, cols, log_values = self.right
         here = news[self.part[rows], cols]
@@ -189,73 +178,76 @@ class _Parts:
         place, views, reach, largest = self._places(news), self.columns.views, np.inf, None
         if tol <= self.tol:  # else news are judged by themselves, and weighed afterwards
             reach = self.columns.reach
-            largest = self.xp.stack([self.xp.amax(self.log_x + view, axis=1) for view in views])
+            largest = np.stack([(self.log_x + view).max(axis=1) for view in views])
             if self.reference is not None:
-                largest = self.xp.maximum(largest, self.reference)
+                largest = np.maximum(largest, self.reference)
         right = Columns(
             rows=rows, cols=place[self.part[rows], cols], log_values=log_values,
             views=views[:, : int(place[news].max()) + 1], reach=reach, settle=self.columns.settle,
         )  # fmt: skip
-        start, self.start = self.start, None  # it is for the first solve, and columns in place
-        if start is not None and not (place == self.kernels.arange(place.shape[1]))[news].all():
-            start = None
         found = solve_by_levels(
             self.division.inside, right, alpha=self.alpha, tol=tol, max_iter=self.max_iter,
-            reference=largest, wanted=self.wanted, start=start,
+            reference=largest, wanted=self.wanted,
         )  # fmt: skip
         self.n_iter += found.n_iter
         self.converged &= found.converged
         return found.log_values
 
-    def _add(self, news: Any, found: Any, place: Any) -> None:
+    def _add(
+        self, news: NDArray[np.bool_], found: NDArray[np.float64], place: NDArray[np.intp]
+    ) -> None:
         """Add what some news led to."""
-        for c in self.kernels.places(news.any(axis=0)).tolist():
-            rows = self.kernels.places(news[self.part, c])
+        for c in np.flatnonzero(news.any(axis=0)):
+            rows = np.flatnonzero(news[self.part, c])
             new = found[rows, place[self.part[rows], c]]
-            self.log_x[rows, c] = self.xp.logaddexp(self.log_x[rows, c], new)
+            self.log_x[rows, c] = np.logaddexp(self.log_x[rows, c], new)
 
-    def _ratio(self, news: Any, found: Any, place: Any) -> Any:
+    def _ratio(
+        self, news: NDArray[np.bool_], found: NDArray[np.float64], place: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
         """Return how large news are beside what is there, at most: for part and column."""
-        out, everyone = self.kernels.full(tuple(news.shape), -np.inf), self.in_order.rows
-        for c in self.kernels.places(news.any(axis=0)).tolist():
-            new = found[everyone, place[self.in_order.number, c]]
-            asked = news[self.in_order.number, c] & (new > -np.inf)
+        out = np.full(news.shape, -np.inf)
+        for c in np.flatnonzero(news.any(axis=0)):
+            asked = news[self.part, c]
             if self.wanted is not None:
-                asked &= self.wanted[everyone]
-            beside = self.xp.where(asked, self.log_x[everyone, c], 0.0)
-            larger = self.xp.where(asked, new, -np.inf) - beside
-            out[:, c] = self.in_order.runs.max(larger[:, None])[:, 0]
+                asked &= self.wanted
+            rows = np.flatnonzero(asked)
+            new = found[rows, place[self.part[rows], c]]
+            rows, new = rows[new > -np.inf], new[new > -np.inf]
+            np.maximum.at(out[:, c], self.part[rows], new - self.log_x[rows, c])
         return out
 
-    def _counts(self) -> Any:
+    def _counts(self) -> NDArray[np.float64]:
         """Return what an error is small against: the entry, or a larger one in another column."""
         if self.reference is None:
             return self.log_x
-        least = self.xp.full_like(self.log_x, np.inf)
+        least = np.full(self.log_x.shape, np.inf)
         for view, known in zip(self.columns.views, self.reference):
             seen = view > -np.inf
             allowed = known[:, None] - self.columns.reach - view[seen]
-            least[:, seen] = self.xp.minimum(least[:, seen], allowed)
-        return self.xp.maximum(self.log_x, least)
+            least[:, seen] = np.minimum(least[:, seen], allowed)
+        return np.maximum(self.log_x, least)
 
-    def _weight(self, new: Any) -> Any:
+    def _weight(self, new: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a bound on what news can add to an entry, by what counts: for part and column.
 
         The smaller of two: the second bound of `restriction`, √d_i · max_m (Δ_m / √d_m) / (1 - α);
         and Σ_m Δ_m / x_m / (1 - α), as a walker from i comes to m no more often than x_i / x_m.
         """
-        xp, ends = self.xp, self.ends_in_order
         half = 0.5 * self.division.inside.log_degrees
-        out = self.kernels.full(tuple(self.news.shape), -np.inf)
-        beside, there = xp.full_like(out, -np.inf), ends.number[ends.runs.offsets[:-1]]
-        out[there] = ends.runs.max((new - half[self.ends, None])[ends.rows])
+        of_ends = self.part[self.ends]
+        out = np.full(self.news.shape, -np.inf)
+        np.maximum.at(out, of_ends, new - half[self.ends, None])
         heard = out > -np.inf
         if not heard.any():
             return out
-        known = (half[:, None] - self._counts())[self.in_order.rows]
-        out[heard] += self.in_order.runs.max(known)[heard]
-        shares = new - xp.where(new > -np.inf, self.log_x[self.ends], 0.0)
-        shares = self.kernels.at_most(shares, _LARGE)
-        beside[there] = ends.runs.log_sum(shares[ends.rows])
-        out[heard] = xp.minimum(out, beside)[heard] - float(np.log1p(-self.alpha))
+        order = np.argsort(self.part, kind="stable")
+        known = (self._counts() - half[:, None])[order]
+        starts = NUMPY.runs_of(self.part[order]).offsets[:-1]
+        out[heard] -= np.minimum.reduceat(known, starts, axis=0)[heard]
+        shares = np.full(new.shape, -np.inf)
+        np.subtract(new, self.log_x[self.ends], out=shares, where=new > -np.inf)
+        beside = np.full(out.shape, -np.inf)
+        np.logaddexp.at(beside, of_ends, shares)
+        out[heard] = np.minimum(out, beside)[heard] - np.log1p(-self.alpha)
         return out

@@ -18,17 +18,12 @@ torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from device.walk.test_gpu_columns import check_hidden, check_same  # noqa: E402
 from manifoldknn.device.graph.constrained import TorchGraph  # noqa: E402
 from manifoldknn.device.walk import columns as module  # noqa: E402
-from manifoldknn.device.walk.aggregates import inverse_by_products  # noqa: E402
+from manifoldknn.device.walk.aggregates import aggregates, inverse_by_products, paired  # noqa: E402
 from manifoldknn.device.walk.cg import ConjugateGradients  # noqa: E402
 from manifoldknn.device.walk.columns import Kept, hidden_on_device, walk_by_class_on_device  # noqa: E402
-from manifoldknn.device.walk.kernels import (  # noqa: E402
-    TorchMatrix,
-    TorchWalkKernels,
-    normalized_graph,
-)
+from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
 
 ALPHA = 0.9997
-KERNELS = TorchWalkKernels(torch.device("cpu"))
 OPTIONS = {"tol": 1e-6, "max_iter": 2000}
 
 
@@ -36,16 +31,6 @@ OPTIONS = {"tol": 1e-6, "max_iter": 2000}
 def small_is_large(monkeypatch):
     monkeypatch.setattr(ways, "MANY_ROWS", 100)
     monkeypatch.setattr(rules, "_COARSEST", 10)
-
-
-def there(matrix):
-    return TorchMatrix(
-        *(torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
-    )
-
-
-def levels_of(graph):
-    return rules.aggregates(graph.log_s, graph.kernels)
 
 
 def problem(n=500, n_labeled=24, graph="pruned"):
@@ -75,32 +60,34 @@ def test_pairs_are_those_of_the_cpu(seed, n, density):
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.integers(1, 9, (n, n)) * (rng.random((n, n)) < density), 1)
     weights = sparse.csr_array((upper + upper.T).astype(float))  # many are equal
-    found = rules.paired(there(weights), KERNELS)
+    row, column = (torch.as_tensor(ends) for ends in weights.toarray().nonzero())
+    found = paired(row, column, torch.as_tensor(weights.data), n)
     assert found.tolist() == rules.paired(weights).tolist()
 
 
 @pytest.mark.parametrize("graph", ["pruned", "union"])
 def test_levels_are_those_of_the_cpu(graph):
     _, ours, _, _ = problem(graph=graph)
-    found = levels_of(normalized_graph(ours))
+    found = NormalizedTorchGraph(ours).find_levels()
     expected = rules.aggregates(NormalizedGraph(ours.to_numpy()).log_s)
     assert len(found) == len(expected) >= 2
     assert all(a.tolist() == b.tolist() for a, b in zip(found, expected))
 
 
 def test_pieces_that_do_not_hang_together_are_left_alone():
-    assert rules.aggregates(there(sparse.csr_array((99, 99))), KERNELS) == ()
-    pairs = np.arange(200)
-    matrix = sparse.csr_array((np.zeros(200), (pairs, pairs ^ 1)), shape=(200, 200))
-    assert rules.aggregates(there(matrix), KERNELS) == ()
+    nobody = torch.zeros(0, dtype=torch.int64)
+    assert aggregates(nobody, nobody, nobody.double(), 99) == ()
+    pairs = torch.arange(200)
+    assert aggregates(pairs, pairs ^ 1, torch.zeros(200).double(), 200) == ()
 
 
 @pytest.mark.parametrize("copies", [1, 3])
 def test_the_preconditioner_is_that_of_the_cpu(copies):
     recipe, ours, _, y = problem()
-    levels = levels_of(normalized_graph(ours))
+    levels = NormalizedTorchGraph(ours).find_levels()
     codes = [np.where(np.arange(500) % 5 == i, -1, y) for i in range(copies)]
-    graph = normalized_graph(recipe.constrained(*codes, n_classes=3), copies).going(levels=levels)
+    graph = NormalizedTorchGraph(recipe.constrained(*codes, n_classes=3))
+    graph.levels, graph.copies = levels, copies
     n = 500 * copies
     matrix = graph.restrict(graph.parts(torch.arange(n)).rows, ALPHA)
     r = torch.as_tensor(np.random.default_rng(2).normal(size=(n, 4)))
@@ -131,14 +118,14 @@ def test_inverses_by_products(alpha):
 
 
 def test_long_walks_take_half_the_iterations():
-    graph = normalized_graph(grid(70))
+    graph = NormalizedTorchGraph(grid(70))
     rows = graph.parts(torch.arange(4900)).rows
     b = torch.zeros(4900, 2, dtype=torch.float64)
     b[0, 0] = b[2000, 1] = 1.0
     found = {}
     for name in ("plain", "levels"):
         if name == "levels":
-            graph = graph.going(levels=levels_of(graph))
+            graph.levels, graph._whole = graph.find_levels(), {}
         matrix = graph.restrict(rows, ALPHA)
         assert (matrix.precondition is None) == (name == "plain")
         solver = ConjugateGradients(matrix.apply, b, matrix.precondition)
@@ -155,7 +142,7 @@ def test_densities_and_hidden_labels_are_those_of_the_cpu(monkeypatch, graph, as
     recipe, ours, theirs, y = problem(graph=graph)
     labeled, groups, kept = np.flatnonzero(y >= 0), hidden_groups(y), Kept()
     found = walk_by_class_on_device(ours, 3, ALPHA, kept=kept, **OPTIONS)
-    assert kept.way.levels
+    assert kept.levels
     expected = walk_by_class_factorised(
         theirs.constrained(y),
         labeled,
@@ -181,7 +168,7 @@ def test_densities_and_hidden_labels_are_those_of_the_cpu(monkeypatch, graph, as
 
 def test_sums_begin_with_those_of_all_labels(monkeypatch):
     recipe, ours, _, y = problem()
-    counts, solve = [], module.solve_by_parts
+    counts, solve = [], module.solve_by_levels
 
     def counted(graph, columns, **options):
         found = solve(graph, columns, **options)
@@ -190,8 +177,8 @@ def test_sums_begin_with_those_of_all_labels(monkeypatch):
 
     kept = Kept()
     walk_by_class_on_device(ours, 3, ALPHA, kept=kept, tol=1e-3, max_iter=2000)
-    monkeypatch.setattr(module, "solve_by_parts", counted)
-    for known in (Kept(kept.way), kept):
+    monkeypatch.setattr(module, "solve_by_levels", counted)
+    for known in (Kept(kept.levels), kept):
         hidden_on_device(recipe, y, hidden_groups(y), 3, ALPHA, tol=1e-3, max_iter=2000, kept=known)
     cold, _, warm, _ = counts
     assert warm < cold

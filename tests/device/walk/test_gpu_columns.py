@@ -173,7 +173,7 @@ def test_running_out_of_memory_halves_the_block(monkeypatch):
     labeled, groups = np.arange(30), hidden_groups(y)
     expected = walk_by_label_on_device(ours, labeled, 0.99, **OPTIONS)
     hidden = hidden_on_device(recipe, y, groups, 3, 0.99, **OPTIONS)
-    sizes, solve = [], module.solve_by_parts
+    sizes, solve = [], module.solve_by_levels
 
     def small(graph, columns, **options):
         sizes.append((graph.n_samples, columns.n_columns))
@@ -181,7 +181,7 @@ def test_running_out_of_memory_halves_the_block(monkeypatch):
             raise torch.OutOfMemoryError("CUDA out of memory")
         return solve(graph, columns, **options)
 
-    monkeypatch.setattr(module, "solve_by_parts", small)
+    monkeypatch.setattr(module, "solve_by_levels", small)
     found = walk_by_label_on_device(ours, labeled, 0.99, **OPTIONS)
     widths = [width for _, width in sizes]
     assert widths[:3] == [30, 2, 15]
@@ -199,7 +199,7 @@ def test_other_errors_and_hopeless_ones_are_raised(monkeypatch, error):
     def broken(*_, **__):
         raise RuntimeError(error)
 
-    monkeypatch.setattr(module, "solve_by_parts", broken)
+    monkeypatch.setattr(module, "solve_by_levels", broken)
     with pytest.raises(RuntimeError, match=error):
         walk_by_class_on_device(ours, 3, 0.99, **OPTIONS)
     with pytest.raises(RuntimeError, match=error):

@@ -10,7 +10,7 @@ from walk.test_levels import clusters_on_a_line
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from device.walk.test_gpu_levels import as_torch_graph  # noqa: E402
-from manifoldknn.device.walk.kernels import normalized_graph  # noqa: E402
+from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
 
 
 @settings(max_examples=80, deadline=None)
@@ -33,7 +33,7 @@ def test_parts_boundaries_and_products_are_those_of_the_cpu(n, spread, n_linked,
     i, j = np.nonzero(np.isfinite(log_weights))
     matrix = sparse.csr_array((log_weights[i, j], (i, j)), shape=(n, n))
     theirs = NormalizedGraph(ConstrainedGraph(matrix, must_link))
-    ours = normalized_graph(as_torch_graph(log_weights, must_link))
+    ours = NormalizedTorchGraph(as_torch_graph(log_weights, must_link))
     np.testing.assert_allclose(ours.log_degrees, theirs.log_degrees, rtol=1e-13, atol=1e-13)
     rows = np.flatnonzero(rng.random(n) < 0.6)
     if not rows.size:
@@ -59,7 +59,7 @@ def test_parts_boundaries_and_products_are_those_of_the_cpu(n, spread, n_linked,
 def test_nothing_passes_over_edges_that_are_cut():
     """Weights of e^-720 fit into a number; but each part has a scale of its own."""
     log_weights = clusters_on_a_line([3, 3], -720.0, np.random.default_rng(0))
-    graph = normalized_graph(as_torch_graph(log_weights))
+    graph = NormalizedTorchGraph(as_torch_graph(log_weights))
     rows = torch.arange(6)
     assert graph.parts(rows).number.tolist() == [0, 0, 0, 1, 1, 1]
     v = torch.zeros(6, 1, dtype=torch.float64)

@@ -10,7 +10,7 @@ from walk.test_restriction import dense_a
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from device.walk.test_gpu_levels import as_torch_graph  # noqa: E402
-from manifoldknn.device.walk.kernels import normalized_graph  # noqa: E402
+from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
 
 
 def prepared(problem, alpha):
@@ -18,7 +18,7 @@ def prepared(problem, alpha):
     dense = np.full((graph.n_samples,) * 2, -np.inf)
     matrix = graph.log_weights.tocoo()
     dense[matrix.row, matrix.col] = matrix.data
-    normalized = normalized_graph(as_torch_graph(dense, graph.must_link))
+    normalized = NormalizedTorchGraph(as_torch_graph(dense, graph.must_link))
     parts = normalized.parts(torch.arange(graph.n_samples))
     rows = parts.rows.numpy()
     A = dense_a(graph, alpha)[np.ix_(rows, rows)]
@@ -55,7 +55,9 @@ def test_iterations_end_where_somebody_is_content():
     n = 200
     X = rng.random((n, 2))
     away = np.linalg.norm(X[:, None] - X[None], axis=2)
-    graph = normalized_graph(as_torch_graph(np.where((away > 0) & (away < 0.15), -away, -np.inf)))
+    graph = NormalizedTorchGraph(
+        as_torch_graph(np.where((away > 0) & (away < 0.15), -away, -np.inf))
+    )
     matrix = graph.restrict(graph.parts(torch.arange(n)).rows, 0.999)
     rhs = torch.as_tensor(rng.random((n, 3)))
     shares, going = [], torch.tensor([True, False, True])

@@ -1,6 +1,6 @@
-"""The preconditioner made of rows that hang together, on a device.
+"""Rows that hang together, and the preconditioner made of them, on a device.
 
-That of `manifoldknn.walk.aggregates`. A group of any level weighs its rows by √(d / Σd), so all
+Those of `manifoldknn.walk.aggregates`. A group of any level weighs its rows by √(d / Σd), so all
 levels are had from the rows at once: with Q_m the map of level m,
 
     M⁻¹ = I + Σ_m Q_m D_m⁻¹ Q_mᵀ + Q A_c⁻¹ Qᵀ,
@@ -18,17 +18,81 @@ import torch
 from manifoldknn.device.graph.constrained import row_log_sums
 from manifoldknn.device.segments import Runs
 from manifoldknn.device.walk.products import SparseProduct
-from manifoldknn.walk.aggregates import Levels
+from manifoldknn.walk import aggregates as rules
 
+_TOO_MANY = 4  # times as many groups as are wanted: not to be solved exactly
 _TERMS = 10.0  # of a series, times 1 / (1 - α): what is left out is of the order e^-20
 _DOUBLINGS = 24  # of terms, at most: rounding doubles as well
+
+Levels = tuple[torch.Tensor, ...]
+
+
+def aggregates(
+    row: torch.Tensor, column: torch.Tensor, log_weights: torch.Tensor, n_rows: int
+) -> Levels:
+    """Return which rows belong together, level by level, as on the CPU.
+
+    Edges come once in each direction, by rows. A graph that falls into too many pieces has no
+    levels.
+    """
+    if not len(row):
+        return ()
+    weight = torch.exp((log_weights - log_weights.max()).clamp_(min=-600.0))
+    levels: list[torch.Tensor] = []
+    size = n_rows
+    while size > rules._COARSEST and len(levels) < rules._MOST_LEVELS:
+        group = torch.arange(size, device=row.device)
+        for _ in range(rules._PASSES):
+            pair = paired(row, column, weight, size)
+            group, size = pair[group], int(pair.max()) + 1
+            between = pair[row] != pair[column]
+            key = pair[row[between]] * size + pair[column[between]]
+            key, weight = _summed(key, weight[between])
+            row, column = key // size, key % size
+        if size > rules._SLOWEST * len(group):
+            break
+        levels.append(group)
+    return tuple(levels) if size <= _TOO_MANY * rules._COARSEST else ()
+
+
+def paired(
+    row: torch.Tensor, column: torch.Tensor, weight: torch.Tensor, n_rows: int
+) -> torch.Tensor:
+    """Return a group for every row, from 0, as `manifoldknn.walk.aggregates.paired` does."""
+    everyone = torch.arange(n_rows, device=row.device)
+    favourite = wish = _favourites(row, column, weight, n_rows)
+    mate = torch.full_like(everyone, -1)
+    for sweep in range(rules._SWEEPS):
+        if sweep:
+            free = (mate[row] < 0) & (mate[column] < 0)
+            row, column, weight = row[free], column[free], weight[free]
+            wish = _favourites(row, column, weight, n_rows)
+        happy = (mate < 0) & (wish >= 0) & (wish[wish.clamp(min=0)] == everyone)
+        mate = torch.where(happy, wish, mate)
+    head = torch.where(mate >= 0, torch.minimum(everyone, mate), everyone)
+    liked = favourite.clamp(min=0)
+    joins = (mate < 0) & (favourite >= 0) & (mate[liked] >= 0)
+    return torch.unique(torch.where(joins, head[liked], head), return_inverse=True)[1]
+
+
+def _favourites(
+    row: torch.Tensor, column: torch.Tensor, weight: torch.Tensor, n_rows: int
+) -> torch.Tensor:
+    """Return the neighbour at the heaviest edge of every row, the last of equal ones; or -1."""
+    wish = torch.full((n_rows,), -1, dtype=torch.int64, device=row.device)
+    if len(row):
+        runs = Runs.of_numbers(row)
+        best = torch.repeat_interleave(runs.max(weight[:, None])[:, 0], runs.offsets.diff())
+        last = runs.max(torch.where(weight == best, column, -1).double()[:, None])
+        wish[row[runs.offsets[:-1]]] = last[:, 0].long()
+    return wish
 
 
 class Preconditioner:
     """About A⁻¹ for A = I - αS with must-links, some copies of one graph after the other.
 
-    `offsets` to `alpha` are those of `WalkOperator`, and `rows` some rows of all copies in the
-    order of that matrix; `levels` are of one copy, from `aggregates`.
+    `offsets` to `alpha` are those of `WalkOperator`, and `rows` all rows of all copies in the order
+    of that matrix; `levels` are of one copy, from `aggregates`.
     """
 
     def __init__(
@@ -62,24 +126,22 @@ class Preconditioner:
             share = torch.exp(half_log_degrees - total[at])  # of every row in its group
             places.append(first + at)
             first, half = first + m * copies, total
-            key, sums = summed(at[linked] * n_classes + group, share[linked] * scale)
+            key, sums = _summed(at[linked] * n_classes + group, share[linked] * scale)
             if number == len(levels) - 1:
                 break
             inside = torch.where(at[row] == at[column], values, 0.0)
             spread = SparseProduct(offsets, columns, inside)(share[:, None])[:, 0]
             found = self._sums(diagonal * share - alpha * spread)
-            key, squares = summed(key // n_classes, sums.square())
+            key, squares = _summed(key // n_classes, sums.square())
             found[key] -= alpha * squares
             factors.append(share / found[at])
         links = values.new_zeros(m * copies, n_classes)
         links.view(-1)[key] = sums
         links = links.view(copies, m, n_classes)
-        key, sums = summed(at[row] * m + at[column] % m, values * share[row] * share[column])
+        key, sums = _summed(at[row] * m + at[column] % m, values * share[row] * share[column])
         dense = values.new_zeros(copies, m, m)
         dense.view(-1)[key] = -alpha * sums
-        inside = self._sums(diagonal * share)
-        inside += total.isneginf()  # groups of which no row is left
-        dense.diagonal(dim1=1, dim2=2).add_(inside.view(copies, m))
+        dense.diagonal(dim1=1, dim2=2).add_(self._sums(diagonal * share).view(copies, m))
         dense.baddbmm_(links, links.mT, alpha=-alpha)
         self._inverse = inverse_by_products(dense, alpha) if dense.is_cuda else dense.inverse()
         where = torch.stack(places, 1)
@@ -101,7 +163,7 @@ class Preconditioner:
         ordered, members = torch.sort(above, stable=True)
         starts = torch.searchsorted(ordered, torch.arange(size + 1, device=above.device))
         total = 0.5 * row_log_sums(starts, 2.0 * half[members])
-        share = torch.where(half > -torch.inf, torch.exp(half - total[above]), 0.0)[members]
+        share = torch.exp(half - total[above])[members]
         self._down.append(SparseProduct(starts, members, share))
         return total
 
@@ -127,7 +189,7 @@ def inverse_by_products(matrix: torch.Tensor, alpha: float) -> torch.Tensor:
     return found
 
 
-def summed(key: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _summed(key: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return different keys, ascending, and the sums of their values."""
     if not len(key):
         return key, values

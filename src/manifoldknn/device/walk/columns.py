@@ -11,27 +11,25 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manifoldknn.base.kernels import Kernels
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.tensors import free_bytes, is_out_of_memory, release
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe
 from manifoldknn.device.transfer import to_numpy
-from manifoldknn.device.walk.kernels import TorchMatrix, normalized_graph
-from manifoldknn.vote.densities import FIRST_REACH, class_densities
+from manifoldknn.device.walk.aggregates import Levels
+from manifoldknn.device.walk.normalized import NormalizedTorchGraph
+from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.vote.ties import ReadyGraph, sparse_log_inflow
-from manifoldknn.vote.walked import Walked, walk_by_class
-from manifoldknn.walk.choose import Way, iterated
-from manifoldknn.walk.levels import Columns, Solution
-from manifoldknn.walk.normalized import NormalizedGraph
-from manifoldknn.walk.parts import solve_by_parts
+from manifoldknn.vote.walked import Walked
+from manifoldknn.walk import choose as ways
+from manifoldknn.walk.levels import Columns, solve_by_levels
+from manifoldknn.walk.restriction import LONG_WALK
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +38,7 @@ _AS_ONE = 1 << 25  # the same of all graphs with hidden labels that are solved a
 _WIDEST = 128
 _BYTES_PER_ENTRY = 120
 _SHARE_OF_FREE = 0.8
+_SHARE_FOR_SUMS = 0.25  # of the tolerance, for s; the rest is for f
 _ROUGH = 0.1  # accuracy of what only tells the scale of a row
 
 
@@ -47,7 +46,7 @@ _ROUGH = 0.1  # accuracy of what only tells the scale of a row
 class Kept:
     """What a walk leaves on the device for walks on graphs that are much alike."""
 
-    way: Way | None = None  # with rows that belong together, where walks are long
+    levels: Levels | None = None  # rows that belong together; nothing where walks are short
     log_sums: torch.Tensor | None = None  # log of what s has beside 1/d, of every row
 
 
@@ -64,36 +63,21 @@ def walk_by_class_on_device(
 ) -> Walked:
     """Return the density of every class at every row, in single precision, and fill `kept`.
 
-    As `walk_by_class`. Two runs give the same numbers, bit for bit, if blocks are the same.
+    As `class_densities`. Two runs give the same numbers, bit for bit, if blocks are the same.
     """
-    labeled = np.flatnonzero(graph.must_link >= 0)
-    return walk_by_class(
-        _ready(graph, alpha, kept), labeled, graph.must_link[labeled], n_classes, alpha, tol=tol,
-        max_iter=max_iter, reach=reach, start=start,
-    )  # fmt: skip
+    walk = _Walk(graph, alpha, tol, max_iter, kept)
+    logs, log_sums = walk.log_densities(n_classes, reach, start=start)
+    similarities = Similarities.from_logarithms(logs, np.float32)
+    return Walked(similarities, log_sums, walk.n_iter, walk.converged, reach=reach)
 
 
 def walk_by_label_on_device(
     graph: TorchGraph, labeled: NDArray[np.intp], alpha: float, *, tol: float, max_iter: int
 ) -> Walked:
-    """Return w̄ between every row and every labelled sample, as `walk_by_label`."""
-    ready = _ready(graph, alpha)
-    at, half = ready.kernels.array(labeled), 0.5 * ready.log_degrees
-    columns = Columns(
-        at,
-        torch.arange(len(at), device=at.device),
-        half[at],
-        torch.stack([half[at], -half[at]]),  # P_TRW,ij and P_TRW,ji, up to a factor of the row
-    )
-    logs, n_iter, converged = np.empty((graph.n_samples, len(labeled))), 0, True
-    expected = -(-len(labeled) // block_width(graph.n_samples, at.device))
-    blocks = ready.blocks(columns, alpha=alpha, tol=tol, max_iter=max_iter)
-    for block, found in countdown(blocks, expected, "blocks of labels"):
-        # K times the mean of both degrees is w̄.
-        mean = torch.logaddexp(2.0 * half[:, None], 2.0 * half[at][block]) - math.log(2.0)
-        logs[:, block] = to_numpy(found.log_values + mean - half[at][block])
-        n_iter, converged = n_iter + found.n_iter, converged and found.converged
-    return Walked(Similarities.from_logarithms(logs), None, n_iter, converged)
+    """Return w̄ between every row and every labelled sample, as `walk_weights`."""
+    walk = _Walk(graph, alpha, tol, max_iter)
+    logs = walk.log_label_weights(labeled)
+    return Walked(Similarities.from_logarithms(logs), None, walk.n_iter, walk.converged)
 
 
 def hidden_on_device(
@@ -112,9 +96,6 @@ def hidden_on_device(
 
     As `hidden_densities`; `kept` is that of the walk from all labels.
     """
-    kept = kept or Kept()
-    if kept.way is None:
-        kept.way = _way(recipe.constrained(codes), alpha)
 
     def solve(*some: NDArray[np.intp]) -> list[NDArray[np.float64]]:
         visible = np.tile(codes, (len(some), 1))
@@ -122,13 +103,13 @@ def hidden_on_device(
             row[hidden] = -1
         graph = recipe.constrained(*visible, n_classes=n_classes, hidden=some)
         rows = np.concatenate([hidden + i * len(codes) for i, hidden in enumerate(some)])
-        labeled = np.flatnonzero(graph.must_link >= 0)
-        found = class_densities(
-            _ready(graph, alpha, kept, len(some)), labeled, graph.must_link[labeled], n_classes,
-            alpha, tol=tol, max_iter=max_iter, reach=reach, rows=rows, settle=True,
-        )  # fmt: skip
-        return np.split(found.log_values, np.cumsum([len(hidden) for hidden in some])[:-1])
+        walk = _Walk(graph, alpha, tol, max_iter, kept, len(some))
+        logs, _ = walk.log_densities(n_classes, reach, rows=rows)
+        return np.split(logs, np.cumsum([len(hidden) for hidden in some])[:-1])
 
+    kept = kept or Kept()
+    if kept.levels is None:
+        _Walk(recipe.constrained(codes), alpha, tol, max_iter, kept)
     if len(groups) * len(codes) * n_classes <= _AS_ONE:
         try:
             return solve(*groups)
@@ -141,78 +122,113 @@ def hidden_on_device(
     return list(countdown(found, len(groups), "groups of hidden labels"))
 
 
-def _way(graph: TorchGraph, alpha: float) -> Way:
-    return iterated(normalized_graph(graph), alpha, where=f" on {graph.device}")
+class _Walk:
+    """Columns of a walk, block by block, and the count of what they took."""
 
+    def __init__(
+        self,
+        graph: TorchGraph,
+        alpha: float,
+        tol: float,
+        max_iter: int,
+        kept: Kept | None = None,
+        copies: int = 1,
+    ) -> None:
+        self.graph, self.must_link = NormalizedTorchGraph(graph), graph.must_link
+        self.kept = kept or Kept()
+        if self.kept.levels is None:
+            is_long = alpha >= LONG_WALK and graph.n_samples > ways.MANY_ROWS
+            self.kept.levels = self.graph.find_levels() if is_long else ()
+        self.graph.levels, self.graph.copies = self.kept.levels, copies
+        self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
+        self.half = 0.5 * self.graph.log_degrees
+        self.n_iter, self.converged = 0, True
 
-def _ready(
-    graph: TorchGraph, alpha: float, kept: Kept | None = None, copies: int = 1
-) -> TorchReady:
-    """Return a graph, or some copies of it made into one, that columns are computed with."""
-    kept = kept or Kept()
-    kept.way = kept.way or _way(graph, alpha)
-    ready = normalized_graph(graph, copies)
-    matrix = TorchMatrix(graph.offsets, graph.columns, graph.log_weights)
-    inflow = sparse_log_inflow(matrix, graph.must_link, ready.log_degrees, ready.kernels)
-    going = ready.going(levels=kept.way.levels)
-    return TorchReady(going, ready.log_degrees, inflow, kept, copies)
+    def log_densities(
+        self,
+        n_classes: int,
+        reach: float,
+        *,
+        rows: NDArray[np.intp] | None = None,
+        start: NDArray[np.float64] | None = None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f of all rows, or of some once they have settled, and log s of every label."""
+        labeled = np.flatnonzero(self.must_link >= 0)
+        number = self.must_link[labeled]  # graphs solved as one have classes of their own
+        at = self._sent(labeled)
+        log_sums = self._log_sums(at, settle=rows is not None)
+        log_counts = self._sent(np.log(np.bincount(number)[number]))
+        columns = Columns(
+            at,
+            self._sent(number % n_classes),
+            -self.half[at] - log_sums - log_counts,
+            self.half.new_zeros((1, n_classes)),
+            reach,
+            settle=rows is not None,
+        )
+        asked: Any = slice(None) if rows is None else self._sent(rows)
+        wanted = None if rows is None else self._mask(asked)
+        guess = None if start is None else self._sent(start) + self.half[:, None]
+        out = np.empty((len(self.half) if rows is None else len(rows), n_classes))
+        tol = (1.0 - _SHARE_FOR_SUMS) * self.tol
+        for block, found in self._blocks(columns, tol, wanted, guess):
+            out[:, block] = to_numpy(found[asked] - self.half[asked, None])
+        return out, np.array(to_numpy(log_sums))
 
-
-@dataclass(frozen=True)
-class TorchReady(ReadyGraph):
-    """A graph on a device; its columns are solved in blocks, as wide as memory allows."""
-
-    ready: NormalizedGraph
-    kept: Kept
-    copies: int
-
-    @property
-    def kernels(self) -> Kernels:
-        """Those of its arrays."""
-        return self.ready.kernels
-
-    def solve(
-        self, columns: Columns, *, rows: Any = None, start: Any = None, **accuracy: Any
-    ) -> Solution:
-        """Return log (K v), moved to NumPy arrays."""
-        asked: Any = slice(None) if rows is None else self.kernels.array(rows)
-        wanted = None if rows is None else self.kernels.mask(asked, self.ready.n_samples)
-        start = None if start is None else self.kernels.array(start)
-        n = self.ready.n_samples if rows is None else len(rows)
-        out, n_iter, converged, reach = np.empty((n, columns.n_columns)), 0, True, np.inf
-        for block, found in self.blocks(columns, wanted=wanted, start=start, **accuracy):
-            out[:, block] = to_numpy(found.log_values[asked])
-            n_iter, converged = n_iter + found.n_iter, converged and found.converged
-            reach = min(reach, found.reach)
-            del found
-        return Solution(out, n_iter, converged, reach)
-
-    def solve_sums(self, columns: Columns, *, rows: Any = None, **accuracy: Any) -> Solution:
-        """Do the same from what the sums were for all labels, if that is known, or keep it."""
-        asked = self.kernels.array(rows)
+    def _log_sums(self, labeled: torch.Tensor, settle: bool) -> torch.Tensor:
+        """Return log s of every label: D⁻¹·1, and the walk from where the first step leads."""
+        inflow = self.graph.log_first_step() + math.log(self.alpha)
+        sources = torch.nonzero(torch.isfinite(inflow)).squeeze(1)
+        where = sources, torch.zeros_like(sources), inflow[sources]
+        columns = Columns(*where, inflow.new_zeros((1, 1)), settle=settle)
+        tol = _SHARE_FOR_SUMS * self.tol
         before = self.kept.log_sums
-        start = None if before is None else before.repeat(self.copies)[:, None]
-        wanted = self.kernels.mask(asked, self.ready.n_samples)
-        found = self._solved(columns, wanted=wanted, start=start, **accuracy)
-        if before is None and self.copies == 1:
-            self.kept.log_sums = found.log_values[:, 0]
-        return replace(found, log_values=to_numpy(found.log_values[asked]))
+        start = None if before is None else (before.repeat(self.graph.copies) + self.half)[:, None]
+        found = self._solved(columns, tol, wanted=self._mask(labeled), start=start)[:, 0]
+        found -= self.half
+        if before is None and self.graph.copies == 1:
+            self.kept.log_sums = found
+        return torch.logaddexp(-2.0 * self.half[labeled], found[labeled])
 
-    def blocks(
-        self, columns: Columns, *, wanted: Any = None, start: Any = None, **accuracy: Any
-    ) -> Iterator[tuple[slice, Solution]]:
-        """Yield blocks of columns and log (K v) of theirs; narrower ones once memory runs out."""
+    def log_label_weights(self, labeled: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log w̄ between all rows and labelled ones."""
+        at = self._sent(labeled)
+        half = self.half[at]
+        columns = Columns(
+            at,
+            torch.arange(len(at), device=at.device),
+            torch.zeros_like(half),
+            torch.stack([half, -half]),  # P_TRW,ij and P_TRW,ji, up to a factor of the row
+        )
+        out = np.empty((len(self.half), len(labeled)))
+        blocks = self._blocks(columns, self.tol)
+        expected = -(-len(labeled) // block_width(len(self.half), self.half.device))
+        for block, found in countdown(blocks, expected, "blocks of labels"):
+            difference = self.half[:, None] - half[block]
+            cosh = torch.logaddexp(difference, -difference).sub_(math.log(2.0))
+            out[:, block] = to_numpy(found + cosh)
+        return out
+
+    def _blocks(
+        self,
+        columns: Columns,
+        tol: float,
+        wanted: torch.Tensor | None = None,
+        start: torch.Tensor | None = None,
+    ) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Yield blocks of columns and log x of theirs; narrower ones once memory runs out."""
         first, end, reference = 0, columns.n_columns, None
-        width = block_width(self.ready.n_samples, self.ready.log_degrees.device)
+        width = block_width(len(self.half), self.half.device)
         while first < end:
             width = -(-(end - first) // -(-(end - first) // width))  # as many blocks, all alike
             block = slice(first, first + width)
             try:
                 if width < end and reference is None:
-                    reference = self._scales(columns, wanted, **accuracy)
+                    reference = self._scales(columns, wanted)
                 guess = None if start is None else start[:, block]
-                how: Any = {"reference": reference, "wanted": wanted, "start": guess, **accuracy}
-                found = self._solved(columns.block(block), **how)
+                found = self._solved(
+                    columns.block(block), tol, reference=reference, wanted=wanted, start=guess
+                )
             except RuntimeError as error:
                 if not is_out_of_memory(error) or width == 1:
                     raise
@@ -223,10 +239,9 @@ class TorchReady(ReadyGraph):
                 del found
                 first += width
                 continue
-            # Outside the handler, which would keep the block alive.
-            release(self.ready.log_degrees.device)
+            release(self.half.device)  # outside the handler, which would keep the block alive
 
-    def _scales(self, columns: Columns, wanted: Any, **accuracy: Any) -> torch.Tensor:
+    def _scales(self, columns: Columns, wanted: torch.Tensor | None) -> torch.Tensor:
         """Return how large the largest entry of every row is at least, as each view sees it.
 
         That is no less than the mean; a row is a source of one column only.
@@ -239,21 +254,24 @@ class TorchReady(ReadyGraph):
             (columns.log_values + columns.views[:, columns.cols]).reshape(-1),
             torch.where(number[:, None] == number, 0.0, -torch.inf).double(),
         )
-        found = self._solved(total, wanted=wanted, **accuracy | {"tol": _ROUGH})
-        mean = found.log_values.T - math.log(columns.n_columns)
+        mean = self._solved(total, _ROUGH, wanted=wanted).T - math.log(columns.n_columns)
         return (mean + math.log1p(-_ROUGH)).contiguous()
 
-    def _solved(
-        self, columns: Columns, *, start: Any = None, reference: Any = None, **how: Any
-    ) -> Solution:
-        """Return log (K v) of all rows, on the device."""
-        half = 0.5 * self.ready.log_degrees
-        columns = replace(columns, log_values=columns.log_values - half[columns.rows])
-        start = None if start is None else start + half[:, None]
-        reference = None if reference is None else reference + half
-        found = solve_by_parts(self.ready, columns, start=start, reference=reference, **how)
-        found.log_values.sub_(half[:, None])
-        return found
+    def _solved(self, columns: Columns, tol: float, **more: torch.Tensor | None) -> Any:
+        found = solve_by_levels(
+            self.graph, columns, alpha=self.alpha, tol=tol, max_iter=self.max_iter, **more
+        )
+        self.n_iter += found.n_iter
+        self.converged &= found.converged
+        return found.log_values
+
+    def _mask(self, rows: torch.Tensor) -> torch.Tensor:
+        mask = torch.zeros(len(self.half), dtype=torch.bool, device=rows.device)
+        mask[rows] = True
+        return mask
+
+    def _sent(self, values: NDArray[np.generic]) -> torch.Tensor:
+        return torch.as_tensor(values, device=self.half.device)
 
 
 def block_width(n_samples: int, device: torch.device) -> int:
