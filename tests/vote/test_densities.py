@@ -6,7 +6,7 @@ from unittest import mock
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import make_blobs
@@ -43,6 +43,9 @@ def assert_close(found, expected, reach=np.inf, atol=1e-6):
 
 
 def assert_like_oracle(clf, true, y):
+    logs = clf.fitted_.graph.log_weights
+    logs = logs.data if sparse.issparse(logs) else logs[np.isfinite(logs)]
+    assume(logs.min(initial=0.0) > -600)  # W of the oracle would vanish; see `exact_densities`
     assert clf.alpha_ == pytest.approx(true.alpha, rel=1e-12)
     np.testing.assert_allclose(clf.class_prior_, true.prior, rtol=1e-12)
     reached = true.f.max(axis=1) > 0
