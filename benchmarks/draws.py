@@ -234,9 +234,10 @@ def measure(part):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # three labels per class are what is measured
         rows = list(function())
+    code = commit()  # before a file of results changes the tree
     with (RESULTS / f"draws-{part}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([[*columns, "commit"], *([*row, commit()] for row in rows)])
+        writer.writerows([[*columns, "commit"], *([*row, code] for row in rows)])
 
 
 def read(part):
@@ -258,7 +259,7 @@ def page():
         means(errors_of, ("data", "protocol", "vote"), value) for value in ("error", "calibration")
     )
     lines = ["# Labels drawn as people draw them", "", *__doc__.splitlines()[5:9], ""]
-    lines += [f"Measured at {', '.join(sorted({row['commit'] for row in errors_of}))}.", ""]
+    lines += [f"Measured at {_commits()}.", ""]
 
     def table(numbers, names, title):
         cells = [
@@ -293,6 +294,15 @@ def page():
     cells = [[*key, f"{100 * share:.0f} %", f"{width[key]:.2f}"] for key, share in held.items()]
     lines += [markdown_table(["data", "labels", "held", "mean width"], cells), ""]
     return "\n".join(lines)
+
+
+def _commits():
+    """Return which parts were measured at which commit."""
+    parts = defaultdict(list)
+    for part in PARTS:
+        for code in sorted({row["commit"] for row in read(part)}):
+            parts[code].append(part)
+    return "; ".join(f"{code} ({', '.join(names)})" for code, names in parts.items())
 
 
 def _partner_lines(rows):

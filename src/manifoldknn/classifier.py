@@ -478,16 +478,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         while groups and hidden_tolerance(self.tol, powers[0]) < _NEAR_ENOUGH * tol:
             tol = hidden_tolerance(self.tol, powers[0])
             logs = steps.hidden(
-                built,
-                codes,
-                groups,
-                len(self.classes_),
-                self.alpha_,
-                walk,
-                tol=tol,
-                max_iter=self.max_iter,
-                n_jobs=self.n_jobs,
-            )
+                built, codes, groups, len(self.classes_), self.alpha_, walk, tol=tol,
+                max_iter=self.max_iter, n_jobs=self.n_jobs,
+            )  # fmt: skip
             found, given = np.concatenate(logs), codes[np.concatenate(groups)]
             prior, centre = self.class_prior_, float(usual)
             if said:

@@ -108,8 +108,7 @@ class GraphRecipe:
 
     def among(self, rows: NDArray[np.intp]) -> GraphRecipe:
         """Return the same but for pairs with an end elsewhere; links by hand stay."""
-        inside = np.zeros(len(self.nearest), dtype=bool)
-        inside[rows] = True
+        inside = NUMPY.mask(rows, len(self.nearest))
         low, high, length = self.edges
         both = inside[low] & inside[high]
         return replace(self, edges=(low[both], high[both], length[both]))

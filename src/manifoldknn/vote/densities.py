@@ -101,7 +101,8 @@ def class_densities(
     start : ndarray of shape (n_samples, n_classes), optional
         log f on a graph that was much the same, to begin with.
     settle : bool, default=False
-        Whether `tol` is an estimate, which takes half the iterations, and no bound.
+        Whether `tol` is an estimate, which takes half the iterations, and no bound. For s it
+        always is.
 
     Returns
     -------

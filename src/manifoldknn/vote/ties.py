@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldknn.base.csr import kept_entries
+from manifoldknn.base.kernels import NUMPY
 from manifoldknn.graph.weights import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
 from manifoldknn.walk.choose import Way, prepared_graph
 from manifoldknn.walk.normalized import NormalizedGraph
@@ -145,11 +146,10 @@ class OpenGraph:
         normalized = NormalizedGraph(ConstrainedGraph(weights, nobody))
         self.reduced = reduced_graph(normalized.going(levels=way.levels), touched, alpha)
         self._log_degrees = row_logsumexp(weights)
-        is_touched = np.zeros(graph.n_samples, dtype=bool)
-        is_touched[touched] = True
-        shares = kept_entries(weights, ~is_touched[weights.indices])
+        others = ~NUMPY.mask(touched, graph.n_samples)
+        shares = kept_entries(weights, others[weights.indices])
         shares.data = shares.data - normalized.log_degrees[shares.indices]
-        self._inflow = row_logsumexp(shares)  # from the others
+        self._inflow = row_logsumexp(shares)  # from rows that no label touches
         self._from_touched = sparse.csr_array(weights[touched].T)
 
     def closed(self, pairs: ConstrainedGraph, *, n_jobs: int | None = 1) -> ReadyGraph:
@@ -209,8 +209,7 @@ def pairs_among(graph: ConstrainedGraph, rows: NDArray[np.intp]) -> ConstrainedG
 
 def _among(matrix: Any, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Tell which entries of a CSR matrix have row and column among some."""
-    chosen = np.zeros(matrix.shape[0], dtype=bool)
-    chosen[rows] = True
+    chosen = NUMPY.mask(rows, matrix.shape[0])
     return np.repeat(chosen, np.diff(matrix.indptr)) & chosen[matrix.indices]
 
 

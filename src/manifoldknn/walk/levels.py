@@ -497,8 +497,9 @@ class _Settling:
 
     They have if they changed by no more than `tol` while the residual fell to a third. As errors
     fall like residuals, about half of that change is still to come. That is an estimate: bounds on
-    errors ask for residuals a hundred times smaller, and are for answers; this is for rows whose
-    labels are hidden, which only say how sharp a vote should be.
+    errors ask for residuals a hundred times smaller, and are for densities of answers. This is
+    for rows whose labels are hidden, which only say how sharp a vote should be, and for the sums
+    that labels are divided by, which get a quarter of the tolerance.
     """
 
     def __init__(
