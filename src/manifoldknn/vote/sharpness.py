@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from manifoldknn.vote.votes import ClassVote
+from manifoldknn.vote.votes import ClassVote, two_largest
 
 FOLDS = 5  # groups in which labels are hidden
 _REACH = 8.0  # of log β around the centre of the prior: eight standard deviations
@@ -38,13 +38,11 @@ def usual_sharpness(logs: NDArray[Any]) -> float:
     >>> usual_sharpness(np.array([[0.0, -4.0, -9.0], [-1.0, 0.0, -2.0], [-4.0, 0.0, -5.0]]))
     0.5
     """
-    if logs.shape[1] < 2:
+    first, second = two_largest(logs)
+    told = np.isfinite(second)
+    if not told.any():
         return 1.0
-    top = np.partition(logs, -2, axis=1)[:, -2:].astype(np.float64)
-    told = top[np.isfinite(top).all(axis=1)]
-    if not len(told):
-        return 1.0
-    gap = float(np.median(told[:, 1] - told[:, 0]))
+    gap = float(np.median(first[told].astype(np.float64) - second[told]))
     return 2.0 / min(max(gap, _LEAST_GAP), _LARGEST_GAP)
 
 
@@ -55,12 +53,11 @@ def resolved_reach(logs: NDArray[Any], reach: float) -> float:
     every other row is farther, β would be a guess. What lies a little beyond is known roughly, and
     tells how far; what lies far beyond is noise, and everything is asked for.
     """
-    if logs.shape[1] > 1 and len(logs):
-        second = np.partition(logs, -2, axis=1)[:, -2]
-        second = second[np.isfinite(second)]  # islands of one class stay what they are
-        far = -float(np.median(second)) if len(second) else 0.0
-        if far > reach:
-            return _ROOM * far if far < reach + _ROUGHLY else np.inf
+    _, second = two_largest(logs)
+    second = second[np.isfinite(second)]  # islands of one class stay what they are
+    far = -float(np.median(second)) if len(second) else 0.0
+    if far > reach:
+        return _ROOM * far if far < reach + _ROUGHLY else np.inf
     return reach
 
 

@@ -46,13 +46,13 @@ class ClassVote:
         powers += np.log(self.prior)
         if said is not None:
             powers += self.partner_weight * said
-        top = powers.max(axis=1, keepdims=True)
+        top = two_largest(powers)[0][:, None]
         reached = ~np.isneginf(top)
-        np.exp(powers - np.where(reached, top, 0.0), out=powers)
-        shares = normalized(powers)
-        shares *= 1.0 - DOUBT
-        shares += DOUBT / len(self.prior) * reached
-        return shares
+        powers -= np.where(reached, top, 0.0)
+        np.exp(powers, out=powers)
+        powers *= (1.0 - DOUBT) / np.where(reached, powers.sum(axis=1, keepdims=True), 1.0)
+        powers += DOUBT / len(self.prior) * reached
+        return powers
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,22 @@ def normalized(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Divide every row by its sum; rows of zeros stay zeros."""
     total = scores.sum(axis=1, keepdims=True)
     return np.divide(scores, total, out=np.zeros_like(scores), where=total > 0)
+
+
+def two_largest(logs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the largest and the second largest of every row; -inf where there is none.
+
+    Column by column: twice as quick as sorting parts of rows.
+
+    >>> two_largest(np.array([[3.0, 1.0, 2.0]]))
+    (array([3.]), array([2.]))
+    """
+    first = np.full(len(logs), -np.inf, dtype=logs.dtype)
+    second = first.copy()
+    for column in logs.T:
+        np.maximum(second, np.minimum(first, column), out=second)
+        np.maximum(first, column, out=first)
+    return first, second
 
 
 def winners(shares: NDArray[np.float64]) -> NDArray[np.intp]:

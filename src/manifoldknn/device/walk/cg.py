@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import torch
 
-_LOOK_EVERY = 8  # iterations; to look is to wait for the device
+_LOOK_EVERY = 6  # iterations; to look is to wait for the device
 _RECORDED = 1 << 23  # entries of a block below which launching takes longer than computing
 
 _Map = Callable[[torch.Tensor], torch.Tensor]

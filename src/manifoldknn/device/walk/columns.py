@@ -156,7 +156,7 @@ class _Walk:
         labeled = np.flatnonzero(self.must_link >= 0)
         number = self.must_link[labeled]  # graphs solved as one have classes of their own
         at = self._sent(labeled)
-        log_sums = self._log_sums(at, settle=rows is not None)
+        log_sums = self._log_sums(at)
         log_counts = self._sent(np.log(np.bincount(number)[number]))
         columns = Columns(
             at,
@@ -175,12 +175,15 @@ class _Walk:
             out[:, block] = to_numpy(found[asked] - self.half[asked, None])
         return out, np.array(to_numpy(log_sums))
 
-    def _log_sums(self, labeled: torch.Tensor, settle: bool) -> torch.Tensor:
-        """Return log s of every label: D⁻¹·1, and the walk from where the first step leads."""
+    def _log_sums(self, labeled: torch.Tensor) -> torch.Tensor:
+        """Return log s of every label: D⁻¹·1, and the walk from where the first step leads.
+
+        An estimate, as on the processor.
+        """
         inflow = self.graph.log_first_step() + math.log(self.alpha)
         sources = torch.nonzero(torch.isfinite(inflow)).squeeze(1)
         where = sources, torch.zeros_like(sources), inflow[sources]
-        columns = Columns(*where, inflow.new_zeros((1, 1)), settle=settle)
+        columns = Columns(*where, inflow.new_zeros((1, 1)), settle=True)
         tol = _SHARE_FOR_SUMS * self.tol
         before = self.kept.log_sums
         start = None if before is None else (before.repeat(self.graph.copies) + self.half)[:, None]
