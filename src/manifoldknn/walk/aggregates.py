@@ -162,12 +162,13 @@ class Preconditioner:
         levels: Levels,
         alpha: float,
     ) -> None:
-        matrix = sparse.csr_array(sparse.diags_array(1.0 + alpha * _row_squares(links)) - alpha * s)
         half = half_log_degrees
+        # A is never written out: it is this diagonal, `factor` times this matrix, and must-links.
+        plain, factor, matrix = 1.0 + alpha * _row_squares(links), -alpha, s
         self._maps: list[tuple[Any, Any]] = []
         self._diagonals: list[NDArray[np.float32]] = []
         for group in levels:
-            diagonal = matrix.diagonal() - alpha * _row_squares(links)
+            diagonal = plain + factor * matrix.diagonal() - alpha * _row_squares(links)
             self._diagonals.append((1.0 / diagonal).astype(np.float32)[:, None])
             m = int(group.max()) + 1
             top = np.full(m, -np.inf)
@@ -177,11 +178,14 @@ class Preconditioner:
             root /= np.sqrt(square)[group]
             spread = _in_groups(root, group)
             gather = sparse.csr_array(spread.T)
+            plain = np.bincount(group, np.square(root) * plain, minlength=m)
             matrix = sparse.csr_array(gather @ matrix @ spread)
             links, half = sparse.csr_array(gather @ links), top + 0.5 * np.log(square)
             self._maps.append((spread.astype(np.float32), gather.astype(np.float32)))
-        smallest = matrix.toarray() - alpha * (links @ links.T).toarray()
-        self._inverse = linalg.inv(smallest, overwrite_a=True).astype(np.float32)
+        smallest = (factor * matrix - alpha * (links @ links.T)).toarray()
+        smallest[np.diag_indices_from(smallest)] += plain
+        # Symmetric: seen as its transpose, LAPACK needs no copy of it.
+        self._inverse = linalg.inv(smallest.T, overwrite_a=True).astype(np.float32)
 
     def __call__(self, residual: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return M⁻¹ times a block of columns."""
