@@ -113,7 +113,8 @@ class DeviceRows:
 
         def fill(part: slice) -> None:
             numbers = near[part].clamp(min=0).long()
-            difference = self.exact[numbers].double() - Q[part, None, :]
+            # Rows become double while they are subtracted: they are many, and Q is not.
+            difference = self.exact[numbers] - Q[part, None, :].double()
             out[part] = torch.linalg.vector_norm(difference, dim=2)
             if self.metric == "cosine":
                 upright = self._upright[numbers] | _is_zero(Q[part])[:, None]
