@@ -37,6 +37,7 @@ from manifoldknn.exceptions import (
     UnreachedError,
     UnreachedWarning,
 )
+from manifoldknn.walk.choose import Way
 from strategies import Problem, forced, problems
 
 GRAPHS = ("pruned", "union", "full")
@@ -419,9 +420,7 @@ def test_a_given_sharpness_hides_nothing_and_changes_no_answer():
     assert learned.calibrated_
     assert 0.5 < learned.hidden_labels_.accuracy <= 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "manifoldknn.device.steps.hidden_densities", lambda *_, **__: pytest.fail("hid")
-        )
+        patch.setattr("manifoldknn.classifier.hidden_groups", lambda *_: pytest.fail("hid"))
         given = ManifoldKNNClassifier(sharpness=0.01).fit(X, y)
     assert given.sharpness_ == 0.01
     assert not given.calibrated_
@@ -1208,19 +1207,22 @@ def test_clusters_behind_gaps_follow_the_nearer_side(decades, graph, vote):
     assert weights[:40].max() < 10.0 ** (-0.8 * decades) * weights[40:80].max()
 
 
-@pytest.mark.parametrize(("usual", "tolerances"), [(0.5, [0.02]), (1e-3, [0.3, 0.01])])
-def test_labels_are_hidden_again_where_the_vote_is_much_sharper(monkeypatch, usual, tolerances):
-    asked = []
-    hide = device_steps.hidden_densities
+@pytest.mark.parametrize("way", ["iterate", "factorise"])
+def test_labels_are_hidden_while_the_walk_goes_on_as_they_would_be_after_it(monkeypatch, way):
+    monkeypatch.setattr("manifoldknn.device.steps.chosen_way", lambda *_, **__: Way(way))
+    X, y, _ = clouds()
+    ahead = ManifoldKNNClassifier().fit(X, y)
+    walk, asked = device_steps.Steps.walk, []
 
-    def hidden(*arguments, tol, **options):
-        asked.append(tol)
-        return hide(*arguments, tol=tol, **options)
+    def forgetful(steps, built, *arguments, **options):
+        found = walk(steps, built, *arguments, **options)
+        asked.append(len(built.hidden))
+        built.hidden = []  # so that they are hidden afterwards
+        return found
 
-    monkeypatch.setattr(device_steps, "hidden_densities", hidden)
-    monkeypatch.setattr("manifoldknn.classifier.usual_sharpness", lambda _: usual)
-    monkeypatch.setattr("manifoldknn.classifier.best_sharpness", lambda *_: 1.0)
-    X = np.arange(40.0)[:, None]
-    y = np.where(np.arange(40) % 4 == 0, np.arange(40) >= 20, -1).astype(int)
-    ManifoldKNNClassifier().fit(X, y)
-    assert asked == pytest.approx(tolerances)
+    monkeypatch.setattr(device_steps.Steps, "walk", forgetful)
+    after = ManifoldKNNClassifier().fit(X, y)
+    assert asked == [5]
+    assert after.sharpness_ == ahead.sharpness_
+    assert (after.hidden_labels_.shares == ahead.hidden_labels_.shares).all()
+    assert (after.label_distributions_ == ahead.label_distributions_).all()

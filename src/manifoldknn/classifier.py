@@ -50,8 +50,6 @@ from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior
 from manifoldknn.vote.walked import Walked
 from manifoldknn.walk.choose import chosen_alpha
 
-_NEAR_ENOUGH = 0.1  # of a tolerance; bounds of errors are careful
-
 
 class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classify rows by the labelled samples nearest along the data's own shape.
@@ -367,10 +365,11 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             self.classes_, self.labeled_indices_ = labels.classes, labels.labeled
             self.sigma_ = built.recipe.sigma
             self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), n)
-            walk = self._walk_from_labels(steps, built, labels.codes, start)
+            groups = self._to_hide(labels.codes, n_classes, partner)
+            walk = self._walk_from_labels(steps, built, labels.codes, groups, start)
         with stages.stage("vote"):
             self.n_iter_, self.n_walked_, self.class_prior_ = walk.n_iter, n, prior
-            walk, vote, groups, *hidden = self._voted(steps, built, labels.codes, walk, partner)
+            walk, vote, *hidden = self._voted(steps, built, labels.codes, groups, walk, partner)
             self.fitted_ = Fitted(
                 steps=steps,
                 index=found.index,
@@ -398,17 +397,26 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 logs, opinions = hidden
                 self.hidden_labels_ = judged(groups, logs, labels.codes, vote, said, opinions)
 
+    def _to_hide(
+        self, codes: NDArray[np.intp], n_classes: int, partner: Partner | None
+    ) -> list[NDArray[np.intp]]:
+        """Return labelled rows in the groups in which they are hidden, if the vote has to learn."""
+        learns = isinstance(self.sharpness, str) or partner is not None
+        return hidden_groups(codes) if self.vote == "classes" and learns and n_classes > 1 else []
+
     def _walk_from_labels(
         self,
         steps: Steps,
         built: BuiltGraph,
         codes: NDArray[np.intp],
+        groups: list[NDArray[np.intp]],
         start: NDArray[np.float64] | None = None,
         reach: float = FIRST_REACH,
     ) -> Walked:
         walk = steps.walk(
             built, codes, len(self.classes_), self.alpha_, by_class=self.vote == "classes",
-            tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs, reach=reach, start=start,
+            groups=groups, tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs, reach=reach,
+            start=start,
         )  # fmt: skip
         if not walk.converged:
             warn_caller(
@@ -423,26 +431,21 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         steps: Steps,
         built: BuiltGraph,
         codes: NDArray[np.intp],
+        groups: list[NDArray[np.intp]],
         walk: Walked,
         partner: Partner | None,
-    ) -> tuple[
-        Walked, Vote, list[NDArray[np.intp]], list[NDArray[np.float64]], list[NDArray[np.float64]]
-    ]:
+    ) -> tuple[Walked, Vote, list[NDArray[np.float64]], list[NDArray[np.float64]]]:
         """Choose how similarities become shares.
 
-        Returns a walk that is accurate as far as the vote looks, the vote, what was hidden for it,
-        and log f of that, and what the partner says of it.
+        Returns a walk that is accurate as far as the vote looks, the vote, log f of what was hidden
+        for it, and what the partner says of that.
         """
         prior = self.class_prior_
         self.sharpness_, self.calibrated_ = None, False
         self.partner_, self.partner_weight_ = None if partner is None else partner.fitted, 0.0
         if self.vote == "neighbors":
             voters = NeighborVote(prior, codes[self.labeled_indices_], self.n_neighbors)
-            return walk, voters, [], [], []
-        groups: list[NDArray[np.intp]] = []
-        learned = isinstance(self.sharpness, str)
-        if (learned or partner is not None) and len(prior) > 1:
-            groups = hidden_groups(codes)
+            return walk, voters, [], []
         said = [] if partner is None else partner.hidden(built.recipe.X, codes, groups)
         while True:  # until densities are accurate as far as the vote looks
             known = walk.similarities
@@ -452,12 +455,12 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 reach = shown_reach(powers[0], walk.reach, also=powers[1] * LOUDEST)
             if reach <= walk.reach:
                 break
-            walk = self._walk_from_labels(steps, built, codes, known.logarithms(), reach)
+            walk = self._walk_from_labels(steps, built, codes, groups, known.logarithms(), reach)
         # A hidden label teaches something only where two classes reach its row.
         self.sharpness_, self.partner_weight_ = powers
         told = any((np.isfinite(part).sum(axis=1) > 1).any() for part in logs)
-        self.calibrated_ = learned and told
-        return walk, ClassVote(prior, *powers), groups, logs, said
+        self.calibrated_ = isinstance(self.sharpness, str) and told
+        return walk, ClassVote(prior, *powers), logs, said
 
     def _learned_powers(
         self,
@@ -471,24 +474,18 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         """Return β and γ, and log f of the rows whose labels were hidden for them, by groups."""
         free = isinstance(self.sharpness, str)
         usual = usual_sharpness(walk.similarities.logs[codes < 0]) if free else self.sharpness
-        powers = float(usual), 0.0
-        logs: list[NDArray[np.float64]] = []
-        tol = np.inf
-        # Where the vote turns out much sharper than expected, errors show more: hide again.
-        while groups and hidden_tolerance(self.tol, powers[0]) < _NEAR_ENOUGH * tol:
-            tol = hidden_tolerance(self.tol, powers[0])
-            logs = steps.hidden(
-                built, codes, groups, len(self.classes_), self.alpha_, walk, tol=tol,
-                max_iter=self.max_iter, n_jobs=self.n_jobs,
-            )  # fmt: skip
-            found, given = np.concatenate(logs), codes[np.concatenate(groups)]
-            prior, centre = self.class_prior_, float(usual)
-            if said:
-                opinions = np.concatenate(said)
-                powers = best_powers(found, opinions, given, prior, centre, free=free)
-            else:
-                powers = best_sharpness(found, given, prior, centre), 0.0
-        return powers, logs
+        if not groups:
+            return (float(usual), 0.0), []
+        logs = steps.hidden(
+            built, codes, groups, len(self.classes_), self.alpha_, walk,
+            tol=hidden_tolerance(self.tol), max_iter=self.max_iter, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        found, given = np.concatenate(logs), codes[np.concatenate(groups)]
+        prior, centre = self.class_prior_, float(usual)
+        if said:
+            opinions = np.concatenate(said)
+            return best_powers(found, opinions, given, prior, centre, free=free), logs
+        return (best_sharpness(found, given, prior, centre), 0.0), logs
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify new rows by reconstruction from their neighbours.

@@ -87,8 +87,8 @@ def estimate_memory(
     index, searching = _search_bytes(n, d, itemsize, metric, neighbors)
     candidates = max(graph_neighbors, 30 if graph == "pruned" else 7)
     threads = thread_count(n_jobs)
-    # Threads have blocks of labels of their own, or groups of hidden labels with all classes.
-    columns = min(threads, FOLDS) * n_classes
+    # Threads have blocks of labels of their own, or walks with some of the labels.
+    columns = min(threads, 1 + FOLDS) * n_classes
     if vote == "neighbors":
         columns = threads * min(n_labeled, block_width(max(1, int(n_samples))))
     answers = n * (n_classes * 24 + (n_labeled * _PER_WEIGHT if vote == "neighbors" else 0))

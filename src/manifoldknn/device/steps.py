@@ -23,7 +23,8 @@ from manifoldknn.graph.constrained import GraphRecipe, graph_recipe
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import automatic_engine, check_neighbors, open_index
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
-from manifoldknn.vote.hidden import hidden_densities
+from manifoldknn.vote.densities import Densities
+from manifoldknn.vote.hidden import hidden_densities, hidden_tolerance, walks_at_once
 from manifoldknn.vote.similarities import row_chunks
 from manifoldknn.vote.ties import SharedGraph
 from manifoldknn.vote.walked import Walked, walk_by_class, walk_by_label
@@ -40,6 +41,7 @@ class BuiltGraph:
     recipe: GraphRecipe
     graph: ConstrainedGraph
     shared: SharedGraph | None = field(default=None, kw_only=True)
+    hidden: list[Densities] = field(default_factory=list, kw_only=True)  # walked ahead
 
     def shared_by(self, codes: NDArray[np.intp], n_classes: int, alpha: float) -> SharedGraph:
         """Return what walks by class share, whichever labels are visible: made once."""
@@ -96,24 +98,34 @@ class Steps:
 
     def walk(
         self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
-        by_class: bool, n_jobs: int | None, reach: float,
-        start: NDArray[np.float64] | None, **accuracy: Any,
+        by_class: bool, n_jobs: int | None, reach: float, start: NDArray[np.float64] | None,
+        groups: list[NDArray[np.intp]], **accuracy: Any,
     ) -> Walked:  # fmt: skip
-        """Walk from all labelled samples."""
+        """Walk from all labelled samples; meanwhile, from those that groups of them leave."""
         labeled = np.flatnonzero(codes >= 0)
         if not by_class:
             return walk_by_label(built.graph, labeled, alpha, n_jobs=n_jobs, **accuracy)
         shared = built.shared_by(codes, n_classes, alpha)
-        ready = shared.ready(built.graph, n_jobs=n_jobs)
-        return walk_by_class(
-            ready, labeled, codes[labeled], n_classes, alpha, reach=reach, start=start, **accuracy
+
+        def walk(threads: int | None) -> Walked:
+            return walk_by_class(
+                shared.ready(built.graph, n_jobs=threads), labeled, codes[labeled], n_classes,
+                alpha, reach=reach, start=start, **accuracy,
+            )  # fmt: skip
+
+        roughly = accuracy | {"tol": hidden_tolerance(accuracy["tol"]), "reach": reach}
+        found, *built.hidden = walks_at_once(
+            codes, groups, n_classes, shared, n_jobs=n_jobs, also=walk, **roughly
         )
+        return found
 
     def hidden(
         self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
         n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
     ) -> list[NDArray[np.float64]]:  # fmt: skip
         """Return log f of rows while their labels are hidden, group by group."""
+        if built.hidden and all(found.reach >= walked.reach for found in built.hidden):
+            return [found.log_values for found in built.hidden]
         return hidden_densities(
             codes, groups, n_classes, built.shared_by(codes, n_classes, alpha),
             n_jobs=n_jobs, reach=walked.reach, **accuracy,

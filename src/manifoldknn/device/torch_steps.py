@@ -185,10 +185,10 @@ class TorchSteps(Steps):
 
     def walk(
         self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
-        by_class: bool, n_jobs: int | None, reach: float,
-        start: NDArray[np.float64] | None, **accuracy: Any,
+        by_class: bool, n_jobs: int | None, reach: float, start: NDArray[np.float64] | None,
+        groups: list[NDArray[np.intp]], **accuracy: Any,
     ) -> Walked:  # fmt: skip
-        """Walk from all labelled samples."""
+        """Walk from all labelled samples; groups of them are hidden later, all as one."""
         walked = None
         if isinstance(built, TorchBuilt):
             self._tell(built, alpha)
@@ -203,7 +203,7 @@ class TorchSteps(Steps):
             walked = self._tried(partial(go, **accuracy))
         return walked or super().walk(
             built, codes, n_classes, alpha, by_class=by_class, n_jobs=n_jobs, reach=reach,
-            start=start, **accuracy,
+            start=start, groups=groups, **accuracy,
         )  # fmt: skip
 
     def hidden(

@@ -54,8 +54,8 @@ def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
         way = chosen_way(NormalizedGraph(fitted.graph), alpha, n_columns=n_classes + 1)
         logs = hidden_densities(
             codes, groups, n_classes, SharedGraph(recipe, fitted.graph, codes, alpha, way),
-            tol=hidden_tolerance(tol, classifier.sharpness_ or 1.0), max_iter=max_iter,
-            n_jobs=classifier.n_jobs, reach=fitted.walk.reach,
+            tol=hidden_tolerance(tol), max_iter=max_iter, n_jobs=classifier.n_jobs,
+            reach=fitted.walk.reach,
         )  # fmt: skip
     answered = fitted.labels.numbers(classifier.transduction_)
     return judged(groups, logs, codes, fitted.vote, answered_shares(answered, n_classes))

@@ -11,9 +11,10 @@ of labels say little about that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,7 @@ __all__ = [
 ]
 
 _ENOUGH = 1000  # hidden labels
-_LOOSER, _LOOSEST = 10.0, 1e-2  # tolerance of hidden rows: times that of the fit, and at most,
-_ROUGHEST = 0.3  # also where β is small
+_LOOSER, _LOOSEST = 10.0, 1e-2  # tolerance of hidden rows: times that of the fit, and at most
 _BLOCK = 16
 _DRAWS = 4000
 _LEVEL = 0.95
@@ -174,19 +174,32 @@ def fold_numbers(codes: NDArray[np.intp], n_folds: int, random_state: int) -> ND
     return folds
 
 
-def hidden_tolerance(tol: float, sharpness: float) -> float:
-    """Return the tolerance for densities of hidden rows, which show as f^β.
+def hidden_tolerance(tol: float) -> float:
+    """Return the tolerance for densities of hidden rows, which only say how sharp a vote should be.
 
-    `sharpness`, about what β will be, is small where classes stand far apart.
-
-    >>> hidden_tolerance(1e-3, sharpness=2.0), hidden_tolerance(1e-3, sharpness=0.5)
-    (0.01, 0.02)
+    >>> hidden_tolerance(1e-3), hidden_tolerance(1e-9)
+    (0.01, 1e-08)
     """
-    least = _LOOSEST / _ROUGHEST
-    return max(tol, min(_LOOSER * tol, _LOOSEST) / max(min(1.0, sharpness), least))
+    return max(tol, min(_LOOSER * tol, _LOOSEST))
 
 
 def hidden_densities(
+    codes: NDArray[np.intp],
+    groups: list[NDArray[np.intp]],
+    n_classes: int,
+    shared: SharedGraph,
+    **how: Any,
+) -> list[NDArray[np.float64]]:
+    """Return log f of rows while their labels are hidden: (n_hidden, n_classes), group by group.
+
+    Class numbers `codes` are -1 where unlabelled, `shared` is that of the graph with all labels;
+    `tol`, `max_iter`, `reach` and `n_jobs` are as in `walks_at_once`.
+    """
+    found = walks_at_once(codes, groups, n_classes, shared, **how)
+    return [densities.log_values for densities in found]
+
+
+def walks_at_once(
     codes: NDArray[np.intp],
     groups: list[NDArray[np.intp]],
     n_classes: int,
@@ -196,14 +209,33 @@ def hidden_densities(
     max_iter: int,
     n_jobs: int | None = None,
     reach: float = FIRST_REACH,
-) -> list[NDArray[np.float64]]:
-    """Return log f of rows while their labels are hidden: (n_hidden, n_classes), group by group.
+    also: Callable[[int | None], Any] | None = None,
+) -> list[Any]:
+    """Return the densities of rows while their labels are hidden, a walk for each group.
 
-    Class numbers `codes` are -1 where unlabelled, `shared` is that of the graph with all labels;
-    `tol`, `max_iter` and `reach` are as in `class_densities`. Each thread has a group of its own.
+    Each thread has a walk of its own; those that are left over have all threads for themselves.
+    The answer does not depend on their number.
+
+    Parameters
+    ----------
+    codes, groups, n_classes, shared
+        As in `hidden_densities`.
+    tol, max_iter, reach
+        As in `class_densities`.
+    n_jobs : int, optional
+        Threads; all cores if None.
+    also : callable, optional
+        Another walk, told how many threads it has. It is begun first, and is the first answer.
+
+    Returns
+    -------
+    list of Densities
+        Of the hidden rows, in the order of `groups`.
     """
 
-    def solve(hidden: NDArray[np.intp], inner: int | None = 1) -> NDArray[np.float64]:
+    def solve(hidden: NDArray[np.intp] | None, inner: int | None = 1) -> Any:
+        if hidden is None:
+            return also(inner) if also is not None else None
         visible = codes.copy()
         visible[hidden] = -1
         labeled = np.flatnonzero(visible >= 0)
@@ -212,17 +244,19 @@ def hidden_densities(
         return class_densities(
             ready, labeled, visible[labeled], n_classes, shared.alpha, tol=tol, max_iter=max_iter,
             reach=reach, rows=hidden, settle=True,
-        ).log_values  # fmt: skip
+        )  # fmt: skip
 
-    def solutions() -> Iterator[NDArray[np.float64]]:
+    walks = [*([] if also is None else [None]), *groups]
+
+    def solutions() -> Iterator[Any]:
         # A dense graph fills the memory by itself, and its factorisation the cores.
         threads = 1 if shared.way.name == "dense" else thread_count(n_jobs)
-        alone = len(groups) % threads  # these have all threads for themselves
-        yield from in_threads(solve, groups[: len(groups) - alone], threads)
-        for hidden in groups[len(groups) - alone :]:
+        alone = len(walks) % threads
+        yield from in_threads(solve, walks[: len(walks) - alone], threads)
+        for hidden in walks[len(walks) - alone :]:
             yield solve(hidden, n_jobs)
 
-    return list(countdown(solutions(), len(groups), "groups of hidden labels"))
+    return list(countdown(solutions(), len(walks), "walks"))
 
 
 def hidden_weights(

@@ -178,7 +178,7 @@ class Preconditioner:
             root /= np.sqrt(square)[group]
             spread = _in_groups(root, group)
             gather = sparse.csr_array(spread.T)
-            plain = np.bincount(group, np.square(root) * plain, minlength=m)
+            plain = np.bincount(group, np.square(root) * plain, minlength=m).astype(np.float64)
             matrix = sparse.csr_array(gather @ matrix @ spread)
             links, half = sparse.csr_array(gather @ links), top + 0.5 * np.log(square)
             self._maps.append((spread.astype(np.float32), gather.astype(np.float32)))

@@ -29,6 +29,7 @@ from manifoldknn.walk.normalized import Division, NormalizedGraph, add_log_produ
 _HARDLY = 1e-2  # of 1 - α: the largest entry of S between two parts
 _NEGLIGIBLE = 0.1  # of the tolerance: what may be missing in the end
 _OWN_SHARE = 0.5  # of it: what a solve may be wrong by; the rest is handed on
+_APART = 10.0  # times the tolerance where classes stand apart, and an estimate will do
 _LOOSE = 0.3  # tolerance of what should be little beside what is there
 
 
@@ -67,6 +68,7 @@ def solve_by_parts(
         )  # fmt: skip
     if columns.reach and _stand_apart(division, columns):
         columns = replace(columns, reach=np.inf)
+        tol *= _APART if columns.settle else 1.0  # β is small there, and so are errors of f^β
     solver = _Parts(division, columns, alpha, tol, max_iter, reference, wanted)
     while solver.news.any():
         solver.hear()
