@@ -26,7 +26,7 @@ from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
 from manifoldknn.vote.hidden import hidden_densities
 from manifoldknn.vote.similarities import row_chunks
 from manifoldknn.vote.ties import SharedGraph
-from manifoldknn.vote.walked import Walked, walk_by_class, walk_by_label
+from manifoldknn.vote.walks import Walked, walk_by_class, walk_by_label
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
 

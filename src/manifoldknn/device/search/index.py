@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.base.tensors import as_numpy, chosen_device, is_tensor, to_host
-from manifoldknn.device.rows import DeviceRows
+from manifoldknn.device.resident_rows import DeviceRows
 from manifoldknn.device.search.inverted import InvertedCells
 from manifoldknn.device.search.neighbors import exact_neighbors
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors

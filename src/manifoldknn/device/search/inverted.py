@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from manifoldknn.base.tensors import tile_rows, with_tiles
 from manifoldknn.device.precision import matrix_precision
-from manifoldknn.device.rows import DeviceRows, smallest, sorted_pairs
+from manifoldknn.device.resident_rows import DeviceRows, smallest, sorted_pairs
 from manifoldknn.device.search.kmeans import cell_centers, nearest_centers
 from manifoldknn.device.search.neighbors import exact_neighbors
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from manifoldknn.base.tensors import tile_rows, with_tiles
 from manifoldknn.device.precision import matrix_precision
-from manifoldknn.device.rows import GROUP, DeviceRows, smallest, sorted_pairs
+from manifoldknn.device.resident_rows import GROUP, DeviceRows, smallest, sorted_pairs
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The walk on a device: class densities, label columns, and classes while labels are hidden.
 
-The numbers of `manifoldknn.vote.densities` and `manifoldknn.vote.walked`. Columns are solved in
+The numbers of `manifoldknn.vote.densities` and `manifoldknn.vote.walks`. Columns are solved in
 blocks as wide as memory allows, and narrower ones once it runs out. A graphics processor
 spends the time of a few columns on being told what to do: graphs with different labels
 hidden are therefore solved as one.
@@ -26,7 +26,7 @@ from manifoldknn.device.walk.aggregates import Levels
 from manifoldknn.device.walk.normalized import NormalizedTorchGraph
 from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.vote.walked import Walked
+from manifoldknn.vote.walks import Walked
 from manifoldknn.walk import choose as ways
 from manifoldknn.walk.levels import Columns, solve_by_levels
 from manifoldknn.walk.restriction import LONG_WALK
