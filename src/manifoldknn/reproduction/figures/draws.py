@@ -6,7 +6,7 @@ confidence and share right over bins, weighted by their rows.
 """
 
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ def _cells(plan: Plan) -> list[Cell]:
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
-    data, protocol, run = str(cell.key[0]), str(cell.key[1]), int(cell.key[2] or 0)
+    data, protocol, run = cell.key
     problem, seed = real(data), plan.seed + run
     y = drawn(problem.truth, protocol, seed)
     rows: list[Row] = []
@@ -101,8 +101,8 @@ def _tables(rows: list[Row]) -> list[Table]:
     for protocol, words in PROTOCOLS.items():
         found = averages(_of(rows, protocol), ["data", "method"])
         lines = by_method(found, (*_OURS, *_PEERS), DATA_SETS)
-        caption = f"Error (%) at {protocol}: {words}"
-        tables.append(Table(caption, ["method", *DATA_SETS], lines))
+        how = {"protocol": protocol, "words": words}
+        tables.append(Table.told("draws", "errors", lines, DATA_SETS, **how))
     return [*tables, _calibration_table(rows)]
 
 
@@ -114,9 +114,7 @@ def _calibration_table(rows: list[Row]) -> Table:
             mean = np.mean([a.mean for (_, name), a in found.items() if name == method])
             cells = [mean_and_deviation(found.get((data, method))) for data in DATA_SETS]
             lines.append([protocol, method, *cells, f"{mean:.1f}"])
-    header = ["labels", "method", *DATA_SETS, "mean of the sets"]
-    notes = (f"Of {_BINS} bins of confidence, over unlabelled rows; 0 would be perfect.",)
-    return Table("Expected calibration error (%)", header, lines, notes)
+    return Table.told("draws", "calibration", lines, DATA_SETS, bins=_BINS)
 
 
 def _findings(rows: list[Row]) -> list[str]:
@@ -163,8 +161,7 @@ def _reliability(rows: list[Row]) -> tuple[Floats, Floats]:
     sums = np.zeros((3, _BINS))
     for row in rows:
         if row["bin"] is not None:
-            held = [cast(float, row[name]) for name in ("rows", "confidence", "right")]
-            sums[:, cast(int, row["bin"])] += held
+            sums[:, row["bin"]] += [row[name] for name in ("rows", "confidence", "right")]
     n_rows, confidence, right = sums[:, sums[0] > 0]
     return confidence / n_rows, right / n_rows
 

@@ -53,7 +53,7 @@ def _row(what: str, where: str, steps: int | None, value: float) -> Row:
 
 def _values(rows: list[Row], what: str) -> dict[Any, float]:
     key = "steps" if what == "sum" else "where"
-    return {row[key]: float(str(row["value"])) for row in rows if row["what"] == what}
+    return {row[key]: row["value"] for row in rows if row["what"] == what}
 
 
 def _tables(rows: list[Row]) -> list[Table]:
@@ -61,10 +61,8 @@ def _tables(rows: list[Row]) -> list[Table]:
     matrix: Lines = [[a, *(walk[f"{a} → {b}"] for b in _NODES)] for a in _NODES]
     paths: Lines = [[path, value] for path, value in _values(rows, "path").items()]
     paths.append(["all paths, any number of steps", walk["i → j"]])
-    return [
-        Table("Expected visits of j from i, by path", ["path", "αᵗ · ∏ p"], paths),
-        Table(f"P_TRW = (I − αP)⁻¹ at α = {_ALPHA}, from row to column", ["", *_NODES], matrix),
-    ]
+    walks = Table.told("fig2", "walk", matrix, _NODES, alpha=_ALPHA)
+    return [Table.told("fig2", "paths", paths), walks]
 
 
 def _draw(rows: list[Row]) -> Any:

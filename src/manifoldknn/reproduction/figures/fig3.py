@@ -52,7 +52,7 @@ def _row(what: str, at: NDArray[np.float64], labelled: int | None, value: float 
 
 
 def _values(rows: list[Row], what: str, name: str = "value") -> NDArray[np.float64]:
-    return np.array([float(str(row[name])) for row in rows if row["what"] == what])
+    return np.array([row[name] for row in rows if row["what"] == what])
 
 
 def _places(rows: list[Row], what: str) -> NDArray[np.float64]:
@@ -68,23 +68,13 @@ def _tables(rows: list[Row]) -> list[Table]:
     near, z = _places(rows, "neighbour"), _values(rows, "neighbour")
     truth = _places(rows, "new")[0]
     error = 100 * float(np.sum((truth - z @ near) ** 2) / np.sum(truth**2))
-    carry = f"{np.sum(z > 0)} of its {len(near)} neighbours carry it; ‖x − X_k z‖²/‖x‖² = "
-    header = ["labelled sample", "reconstructed (eqs. 7–9)", "walked again with it",
-              "difference, %"]  # fmt: skip
-    caption = "Walk weights of the new sample to the labelled ones"
-    return [Table(caption, header, lines, [f"{carry}{error:.2g} %.", _agreement(made, again)])]
-
-
-def _agreement(made: NDArray[np.float64], again: NDArray[np.float64]) -> str:
-    """Say how far reconstruction is off, and whether that matters to the answer."""
-    off = np.abs(made / again - 1)
+    # How far reconstruction is off, and whether that matters to the answer.
+    off = 100 * np.abs(made / again - 1)
     ratios = [weights[:3].sum() / weights[3:].sum() for weights in (made, again)]
     same = "the same" if (ratios[0] > 1) == (ratios[1] > 1) else "another"
-    return (
-        f"Reconstructed weights are off by {100 * off.min():.0f} to {100 * off.max():.0f} %; those "
-        f"to the two classes are {max(ratios[1], 1 / ratios[1]):.0e} times apart, so that the "
-        f"answer is {same}."
-    )
+    said = {"carry": np.sum(z > 0), "near": len(near), "least": off.min(), "most": off.max()}
+    said |= {"error": error, "apart": max(ratios[1], 1 / ratios[1]), "same": same}
+    return [Table.told("fig3", "weights", lines, **said)]
 
 
 def _label(number: int) -> str:

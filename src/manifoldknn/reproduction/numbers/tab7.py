@@ -38,7 +38,7 @@ def _cells(plan: Plan) -> list[Cell]:
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
-    data, ratio, method = str(cell.key[0]), int(cell.key[1] or 0), str(cell.key[2])
+    data, ratio, method = cell.key
     problem = real(data)
     once = plan.quick or method in _ONCE[data]
     if method not in _ONCE[data]:  # not counted: libraries are loaded and threads started
@@ -90,14 +90,11 @@ def _tables(rows: list[Row]) -> list[Table]:
     errors = averages(rows, ["data", "ratio", "method"])
     lines: Lines = []
     for (data, ratio, method), time in times.items():
-        named = "mkNN" if method in (PUBLISHED, DEFAULT) else str(method)
-        theirs = SECONDS[str(data), int(ratio or 0)][named]
+        theirs = SECONDS[data, ratio]["mkNN" if method in (PUBLISHED, DEFAULT) else method]
         ours = [round(time.mean, 3), theirs, less(time, theirs, 3)]
         error = round(errors[data, ratio, method].mean, 2)
         lines.append([data, ratio, method, *ours, error, time.n_runs])
-    header = ["data", "training (%)", "method", "seconds", "published seconds", "difference",
-              "error (%)", "runs"]  # fmt: skip
-    return [Table("Time of training and testing together", header, lines)]
+    return [Table.told("tab7", "times", lines)]
 
 
 def _draw(rows: list[Row]) -> Any:
