@@ -20,9 +20,8 @@ from manifoldknn.device.steps import BuiltGraph, Steps, choose_steps
 from manifoldknn.exceptions import warn_caller
 from manifoldknn.extend.offmanifold import OwnResiduals, ReconstructionError
 from manifoldknn.graph.links import HandLinks, check_links, hand_links
-from manifoldknn.model.answering import answered, new_rows, predicted
+from manifoldknn.model.answering import answered, deciders, new_rows, predicted
 from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
-from manifoldknn.model.deciding import deciders
 from manifoldknn.model.fitted import Fitted, all_or_nothing
 from manifoldknn.model.geometry import (
     Geometry,

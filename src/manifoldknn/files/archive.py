@@ -32,6 +32,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 _KINDS = "biuf"  # booleans and numbers; text travels in the manifest
 _CHUNK = 1 << 22
 _LENGTHS_AT, _END_BYTES = 26, 22  # of a local header; of the end of a directory
+Arrays = dict[str, NDArray[Any]]
 
 
 class ModelFileError(ValueError):
@@ -239,3 +240,33 @@ def _fill(stream: IO[bytes], array: NDArray[Any], name: str) -> None:
         at += len(piece)
     if stream.read(1):
         raise ModelFileError(f"its part {name!r} is longer than its manifest states")
+
+
+def require(condition: Any, what: str) -> None:
+    """Raise ValueError that names `what` unless the condition holds."""
+    if not condition:
+        raise ValueError(f"its {what} cannot be")
+
+
+def floats(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return an array of finite numbers of a known shape."""
+    array = arrays[name]
+    require(array.shape == shape and array.dtype == np.float64, name)
+    require(np.isfinite(array).all(), name)
+    return array
+
+
+def logarithms(arrays: Arrays, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return an array of logarithms, in which -inf may stand for 0."""
+    array = arrays[name]
+    require(array.shape == shape and array.dtype == dtype, name)
+    require(not (np.isnan(array) | np.isposinf(array)).any(), name)
+    return array
+
+
+def numbers(arrays: Arrays, name: str, below: int, *, least: int = 0) -> NDArray[Any]:
+    """Return an array of row or class numbers, which compiled code would trust."""
+    array = arrays[name]
+    require(array.dtype.kind == "i" and array.ndim > 0, name)
+    require((array >= least).all() and (array < below).all(), name)
+    return array

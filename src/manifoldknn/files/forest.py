@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
 
-from manifoldknn.files.checked import Arrays, floats, numbers, require
+from manifoldknn.files.archive import Arrays, floats, numbers, require
 
 _LEAF = -1
 

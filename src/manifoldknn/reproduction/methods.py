@@ -6,6 +6,7 @@ error of a 2-fold cross-validation of the labelled rows; where that is impossibl
 label) the usual value, which stands first in every grid.
 """
 
+import math
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -23,8 +24,8 @@ from manifoldknn.baselines.geodesic import nearest_by_path
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.exceptions import TooFewLabelsError
 from manifoldknn.model_selection import SemiSupervisedSplit, tuned
-from manifoldknn.reproduction.figures.width import tuned_sigma
-from manifoldknn.reproduction.problems import Problem
+from manifoldknn.reproduction.experiment import Lines, Table, read_toml
+from manifoldknn.reproduction.problems import FACTORS, Problem, tuned_sigma
 from manifoldknn.vote.votes import class_shares, winners
 
 Ints = NDArray[np.intp]
@@ -46,6 +47,7 @@ GUIDED_SVM = "SVM, libsvm's grid"  # the grid that the authors of libsvm advise
 GEODESIC_LINKS = (10, 5, 7, 15, 20)  # the usual one first
 
 _NAMES = {"kNN": "knn", "wkNN": "weighted", "SVM": "svm", "ANN": "ann", "NB": "nb", "DT": "dt"}
+_MANY = 8  # values, that are not all written out
 
 
 def available() -> tuple[str, ...]:
@@ -185,3 +187,38 @@ _ANSWERS: dict[str, Answer] = {
     **{name: partial(_spreading, name) for name in SPREADING},
     "Poisson": _poisson,
 }
+
+
+def settings_table() -> Table:
+    """Return what is fixed and what is tuned in every method, read from the estimators and grids.
+
+    >>> [line[0] for line in settings_table().rows][:3]
+    ['kNN', 'wkNN', 'gkNN']
+    """
+    values: dict[str, Any] = {
+        "weighted": baseline("wkNN", k=1).estimator,
+        "network": baseline("ANN", k=1).estimator,
+        "published": as_published(),
+        "links": _list(GEODESIC_LINKS),
+        "factors": _list(FACTORS),
+    }
+    lines: Lines = []
+    for name, said in read_toml("words.toml")["settings"]["methods"].items():
+        model = LabelSpreading(kernel="knn", **SPREADING.get(name, {}))
+        values |= {"spreading": model, "at_most": "at most " * (model.tol > 0)}
+        tuned = said[1:] or [_grid(name)]
+        lines.append([name, *(text.format_map(values) for text in (said[0], *tuned))])
+    return Table.told("settings", "table", lines)
+
+
+def _grid(name: str) -> str:
+    grid = baseline(name, k=1).grid
+    return "; ".join(f"{key}: {_list(values)}" for key, values in grid.items()) or "nothing"
+
+
+def _list(values: Any) -> str:
+    powers = [math.log2(v) if isinstance(v, float) and v > 0 else math.nan for v in values]
+    if len(powers) > _MANY and all(power.is_integer() for power in powers):
+        return f"2^{powers[0]:.0f}, 2^{powers[1]:.0f}, …, 2^{powers[-1]:.0f}"
+    plain = [" + ".join(map(str, v)) if isinstance(v, tuple) else v for v in values]
+    return ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in plain)

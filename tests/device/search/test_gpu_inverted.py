@@ -9,8 +9,13 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU p
 
 from manifoldknn.device.resident_rows import DeviceRows  # noqa: E402
 from manifoldknn.device.search import inverted  # noqa: E402
-from manifoldknn.device.search.inverted import RECALL, InvertedCells, share_found  # noqa: E402
-from manifoldknn.device.search.kmeans import cell_centers, nearest_centers  # noqa: E402
+from manifoldknn.device.search.inverted import (  # noqa: E402
+    RECALL,
+    InvertedCells,
+    cell_centers,
+    nearest_centers,
+    share_found,
+)
 
 CPU = torch.device("cpu")
 

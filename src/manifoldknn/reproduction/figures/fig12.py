@@ -9,8 +9,7 @@ from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
 from manifoldknn.reproduction.figures.averages import averages, curves, less
 from manifoldknn.reproduction.figures.lines import panels
-from manifoldknn.reproduction.figures.width import tuned_sigma
-from manifoldknn.reproduction.problems import Ints, Problem, drawn, real
+from manifoldknn.reproduction.problems import Ints, Problem, drawn, real, tuned_sigma
 from manifoldknn.reproduction.published import ONLINE_SECONDS
 
 _SETS = ("satlog", "banknote", "pendigits")
