@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.labels import EncodedLabels, encode_labels
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.base.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
@@ -337,7 +337,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         *,
         links: HandLinks,
         row_index: Any,
-        start: NDArray[np.float64] | None = None,
+        start: Floats | None = None,
     ) -> None:
         """Neighbours → graph → walk → vote; if `geometry` is known, nobody has to `search`."""
         n, n_classes = X.shape[0], len(labels.classes)
@@ -401,8 +401,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self,
         steps: Steps,
         built: BuiltGraph,
-        codes: NDArray[np.intp],
-        start: NDArray[np.float64] | None = None,
+        codes: Ints,
+        start: Floats | None = None,
         reach: float = FIRST_REACH,
     ) -> Walked:
         walk = steps.walk(
@@ -418,15 +418,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         return walk
 
     def _voted(
-        self,
-        steps: Steps,
-        built: BuiltGraph,
-        codes: NDArray[np.intp],
-        walk: Walked,
-        partner: Partner | None,
-    ) -> tuple[
-        Walked, Vote, list[NDArray[np.intp]], list[NDArray[np.float64]], list[NDArray[np.float64]]
-    ]:
+        self, steps: Steps, built: BuiltGraph, codes: Ints, walk: Walked, partner: Partner | None
+    ) -> tuple[Walked, Vote, list[Ints], list[Floats], list[Floats]]:
         """Choose how similarities become shares.
 
         Returns a walk that is accurate as far as the vote looks, the vote, what was hidden for it,
@@ -438,7 +431,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         if self.vote == "neighbors":
             voters = NeighborVote(prior, codes[self.labeled_indices_], self.n_neighbors)
             return walk, voters, [], [], []
-        groups: list[NDArray[np.intp]] = []
+        groups: list[Ints] = []
         learned = isinstance(self.sharpness, str)
         if (learned or partner is not None) and len(prior) > 1:
             groups = hidden_groups(codes)
@@ -462,16 +455,16 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self,
         steps: Steps,
         built: BuiltGraph,
-        codes: NDArray[np.intp],
-        groups: list[NDArray[np.intp]],
+        codes: Ints,
+        groups: list[Ints],
         walk: Walked,
-        said: list[NDArray[np.float64]],
-    ) -> tuple[tuple[float, float], list[NDArray[np.float64]]]:
+        said: list[Floats],
+    ) -> tuple[tuple[float, float], list[Floats]]:
         """Return β and γ, and log f of the rows whose labels were hidden for them, by groups."""
         free = isinstance(self.sharpness, str)
         usual = usual_sharpness(walk.similarities.logs[codes < 0]) if free else self.sharpness
         powers = float(usual), 0.0
-        logs: list[NDArray[np.float64]] = []
+        logs: list[Floats] = []
         tol = np.inf
         # Where the vote turns out much sharper than expected, errors show more: hide again.
         while groups and hidden_tolerance(self.tol, powers[0]) < _NEAR_ENOUGH * tol:
@@ -489,7 +482,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 powers = best_sharpness(found, given, prior, centre), 0.0
         return powers, logs
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Classify new rows by reconstruction from their neighbours.
 
         Parameters
@@ -510,7 +503,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         _, codes = predicted(self, X, with_shares=False)
         return self.fitted_.labels.decode(codes)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the class shares of the vote for new rows.
 
         Parameters
@@ -525,7 +518,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         """
         return predicted(self, X, with_shares=True)[0]
 
-    def kneighbors(self, X: Any = None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    def kneighbors(self, X: Any = None) -> tuple[Floats, Ints]:
         """Tell which labelled samples decided a row, and how strongly.
 
         Parameters
@@ -550,7 +543,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         """
         return deciders(self, X)
 
-    def score_samples(self, X: Any = None) -> NDArray[np.float64]:
+    def score_samples(self, X: Any = None) -> Floats:
         """Score how well rows fit between the rows of the model; lower is odder.
 
         The score is -max(r / (r̄ + s̄), s / 2s̄): r the residual of the row's reconstruction,
@@ -575,7 +568,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         """
         return -oddities_of(self, X)
 
-    def is_off_manifold(self, X: Any = None) -> NDArray[np.bool_]:
+    def is_off_manifold(self, X: Any = None) -> Bools:
         """Tell which rows are far from everything the model has seen.
 
         Their class is a guess: the walk says nothing about where they are.

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.datasets.specs import PAPER_SETS, Spec, row_means, scaled
 
@@ -30,8 +30,8 @@ class PaperData:
     """A checked data set."""
 
     name: str  # as in the paper
-    X: NDArray[np.float64]  # samples, with repeated rows removed where the paper did that
-    y: NDArray[np.intp]  # classes, from 0
+    X: Floats  # samples, with repeated rows removed where the paper did that
+    y: Ints  # classes, from 0
     n_removed: int  # repeated rows that were removed
     source: str  # the file, or the OpenML data sets, that they come from
 
@@ -180,16 +180,14 @@ def _what_to_do(spec: Spec, reason: str) -> str:
     )
 
 
-def _keep(X: NDArray[np.float64], y: NDArray[np.intp], spec: Spec) -> None:
+def _keep(X: Floats, y: Ints, spec: Spec) -> None:
     folder = _cache()
     folder.mkdir(parents=True, exist_ok=True)
     with replaced_file(folder / spec.files[0]) as file:
         np.savez_compressed(file, X=X, y=y)
 
 
-def _checked(
-    X: Any, y: Any, spec: Spec, source: str
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _checked(X: Any, y: Any, spec: Spec, source: str) -> tuple[Floats, Ints]:
     """Return samples and class numbers, or refuse them by the name of their source."""
     wrong = partial(_wrong, source, spec)
     if X.shape != spec.shape:
@@ -233,7 +231,7 @@ def _wrong(source: str, spec: Spec, found: str, expected: str) -> ValueError:
     )
 
 
-def _class_numbers(y: NDArray[Any]) -> NDArray[np.intp]:
+def _class_numbers(y: Array) -> Ints:
     """Return class numbers from 0 in the order of their numbers, or of their names."""
     names, codes = np.unique(y, return_inverse=True)
     try:
@@ -245,6 +243,6 @@ def _class_numbers(y: NDArray[Any]) -> NDArray[np.intp]:
     return place[codes.reshape(-1)]
 
 
-def _first_occurrences(X: NDArray[np.float64]) -> NDArray[np.intp]:
+def _first_occurrences(X: Floats) -> Ints:
     # Compared as 32-bit numbers: files of that precision and others must agree.
     return np.sort(np.unique(X.astype(np.float32), axis=0, return_index=True)[1])

@@ -6,7 +6,8 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from manifoldknn.base import Floats
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Spec:
         return sum(self.counts), self.n_features
 
 
-def row_means(X: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_means(X: Floats) -> Floats:
     """Return the mean of every row, columns scaled to [0, 1]; constant columns count as 0.
 
     >>> row_means(np.array([[0.0, 7.0], [5.0, 7.0], [10.0, 7.0]]))
@@ -41,7 +42,7 @@ def row_means(X: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(scaled(X).mean(axis=1))
 
 
-def scaled(X: NDArray[np.float64]) -> NDArray[np.float64]:
+def scaled(X: Floats) -> Floats:
     """Return X with every column mapped to [0, 1], constant ones to 0."""
     low, spread = X.min(axis=0), np.ptp(X, axis=0)
     return np.asarray((X - low) / np.where(spread > 0, spread, 1.0))

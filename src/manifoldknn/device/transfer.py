@@ -7,16 +7,16 @@ move them on while the next piece is under way.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
+
+from manifoldknn.base import Array
 
 _PIECE = 1 << 24  # bytes
 
 
-def to_numpy(values: torch.Tensor) -> NDArray[Any]:
+def to_numpy(values: Tensor) -> Array:
     """Return a tensor as a NumPy array; it shares memory with a tensor that is on the CPU.
 
     >>> import torch

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Floats
 from manifoldknn.base.atomic import replaced_file
 
 _MANIFEST = "manifest.json"
@@ -32,7 +32,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 _KINDS = "biuf"  # booleans and numbers; text travels in the manifest
 _CHUNK = 1 << 22
 _LENGTHS_AT, _END_BYTES = 26, 22  # of a local header; of the end of a directory
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
 
 
 class ModelFileError(ValueError):
@@ -41,7 +41,7 @@ class ModelFileError(ValueError):
 
 def write_archive(
     path: str | os.PathLike[str],
-    arrays: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, Array],
     data: Mapping[str, Any],
     *,
     kind: str,
@@ -53,7 +53,7 @@ def write_archive(
     `kind` and `version` say what the file is and which form it has, and are checked on reading.
     """
     listed = {}
-    contents: dict[str, NDArray[Any]] = {}
+    contents: dict[str, Array] = {}
     for name, array in arrays.items():
         array = np.ascontiguousarray(array)
         if array.dtype.kind not in _KINDS or not _NAME.fullmatch(name):
@@ -96,7 +96,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 def read_archive(
     path: str | os.PathLike[str], *, kind: str, version: int, max_bytes: int | None = None
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+) -> tuple[dict[str, Array], dict[str, Any]]:
     """Return the arrays and the data that `write_archive` wrote, or raise.
 
     ModelFileError if anything in the file is not as it must be, or if it is larger than
@@ -188,7 +188,7 @@ def _no_constant(name: str) -> Any:
     raise ModelFileError(f"its manifest holds {name}")
 
 
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, listed: Any) -> NDArray[Any]:
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, listed: Any) -> Array:
     """Read one array after its size, dtype and shape have been found to agree."""
     name = member.filename[:60]
     shape, dtype = _declared(listed)
@@ -229,7 +229,7 @@ def _check_header(
         raise ModelFileError(f"its part {name!r} is not what its manifest states")
 
 
-def _fill(stream: IO[bytes], array: NDArray[Any], name: str) -> None:
+def _fill(stream: IO[bytes], array: Array, name: str) -> None:
     target: Any = array.reshape(-1).view(np.uint8).data if array.size else b""
     at = 0
     while at < len(target):
@@ -248,7 +248,7 @@ def require(condition: Any, what: str) -> None:
         raise ValueError(f"its {what} cannot be")
 
 
-def floats(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def floats(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Floats:
     """Return an array of finite numbers of a known shape."""
     array = arrays[name]
     require(array.shape == shape and array.dtype == np.float64, name)
@@ -256,7 +256,7 @@ def floats(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[np.floa
     return array
 
 
-def logarithms(arrays: Arrays, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def logarithms(arrays: Arrays, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
     """Return an array of logarithms, in which -inf may stand for 0."""
     array = arrays[name]
     require(array.shape == shape and array.dtype == dtype, name)
@@ -264,7 +264,7 @@ def logarithms(arrays: Arrays, name: str, shape: tuple[int, ...], dtype: Any) ->
     return array
 
 
-def numbers(arrays: Arrays, name: str, below: int, *, least: int = 0) -> NDArray[Any]:
+def numbers(arrays: Arrays, name: str, below: int, *, least: int = 0) -> Array:
     """Return an array of row or class numbers, which compiled code would trust."""
     array = arrays[name]
     require(array.dtype.kind == "i" and array.ndim > 0, name)

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from manifoldknn.base import Array
 
 _MISSING_NAMES = ("NAType", "NaTType")
 _LONGEST_INT = 4000  # digits
@@ -62,12 +63,12 @@ def from_plain(plain: Any) -> Any:
     raise ValueError("not a value of a known type")
 
 
-def array_to_plain(array: NDArray[Any]) -> dict[str, Any]:
+def array_to_plain(array: Array) -> dict[str, Any]:
     """Return a one-dimensional array of labels as a dictionary that JSON can hold."""
     return {"dtype": array.dtype.str, "values": [to_plain(value) for value in array.tolist()]}
 
 
-def array_from_plain(plain: Any) -> NDArray[Any]:
+def array_from_plain(plain: Any) -> Array:
     """Return the array that `array_to_plain` was given; ValueError if it is no such dictionary."""
     try:
         values, dtype = plain["values"], np.dtype(str(plain["dtype"]))

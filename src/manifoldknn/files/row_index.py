@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array
 from manifoldknn.exceptions import ManifoldKNNWarning, warn_caller
 from manifoldknn.files.archive import Arrays, require
 from manifoldknn.model.rowids import row_ids
@@ -40,7 +40,7 @@ def put_row_index(classifier: Any) -> Arrays:
     return {}
 
 
-def restored_row_index(arrays: Arrays, n_samples: int) -> NDArray[Any] | None:
+def restored_row_index(arrays: Arrays, n_samples: int) -> Array | None:
     """Return the names of rows that `put_row_index` wrote, or None; no array is trusted."""
     if _NUMBERS in arrays:
         names = arrays[_NUMBERS]

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.distances import EUCLIDEAN, values_per_row
 from manifoldknn.base.threads import single_threaded_products
 from manifoldknn.graph.kernels import GRAPH, GraphKernels
@@ -32,7 +32,7 @@ _WITHOUT_PRODUCTS = 8  # as long as matrix products do other metrics take for a 
 
 def short_joining_edges(
     X: Any,
-    parts: NDArray[np.intp],
+    parts: Ints,
     *,
     kernels: GraphKernels,
     metric: Any = "euclidean",
@@ -54,8 +54,8 @@ def short_joining_edges(
     for so many pairs. Between well separated parts edges are within some per cent of the shortest;
     among overlapping ones up to half as long again.
     """
-    found: list[NDArray[np.intp]] = []
-    lengths: list[NDArray[np.float64]] = []
+    found: list[Ints] = []
+    lengths: list[Floats] = []
     # Products of one thread each are the same for any number of threads.
     with single_threaded_products():
         while parts.max() > 0:
@@ -105,9 +105,7 @@ def _back_and_forth(search: PartSearch, one: Any, other: Any) -> Any:
     return search.kernels.xp.stack([a, b], 1)
 
 
-def tree_of_parts(
-    one: NDArray[np.intp], other: NDArray[np.intp], length: NDArray[np.float64], n_parts: int
-) -> NDArray[np.intp]:
+def tree_of_parts(one: Ints, other: Ints, length: Floats, n_parts: int) -> Ints:
     """Return the edges of a minimum spanning forest of the parts."""
     low, high = np.minimum(one, other), np.maximum(one, other)
     # Of several edges between two parts the shortest counts.
@@ -121,12 +119,7 @@ def tree_of_parts(
 
 
 def joined_parts(
-    X: Any,
-    parts: NDArray[np.intp],
-    *,
-    metric: Any,
-    n_jobs: int | None = None,
-    kernels: GraphKernels = GRAPH,
+    X: Any, parts: Ints, *, metric: Any, n_jobs: int | None = None, kernels: GraphKernels = GRAPH
 ) -> Edges:
     """Return edges that join the `parts` of X into one: ``low < high``, sorted, and lengths.
 
@@ -151,9 +144,7 @@ def is_affordable(n_outside: int, n_samples: int, n_values: float, metric: Any) 
     return work * (1 if products else _WITHOUT_PRODUCTS) <= EXACT_WORK
 
 
-def joining_edges(
-    X: Any, parts: NDArray[np.intp], *, metric: Any, kernels: GraphKernels = GRAPH
-) -> Edges:
+def joining_edges(X: Any, parts: Ints, *, metric: Any, kernels: GraphKernels = GRAPH) -> Edges:
     """Return the shortest edges that join the `parts` of X into one: ``low < high``, and lengths.
 
     The answer is the minimum spanning tree of the graph whose nodes are the parts and whose edge
@@ -192,8 +183,8 @@ def joining_edges(
 
 
 def _nearest_strangers(
-    X: Any, rows: NDArray[np.intp], parts: NDArray[np.intp], metric: Any, kernels: GraphKernels
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]]:
+    X: Any, rows: Ints, parts: Ints, metric: Any, kernels: GraphKernels
+) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Yield some rows, the nearest sample of another part for each, and how far that is.
 
     Of equally near ones, that of the smallest ``(low, high)``.

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.csr import kept_entries, narrowest
 from manifoldknn.base.distances import distance_blocks
 from manifoldknn.base.kernels import Kernels
@@ -21,7 +21,7 @@ from manifoldknn.graph.spanning import connected_parts, in_spanning_forest
 from manifoldknn.search.neighbors import Neighbors
 
 
-def ranked_pairs(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
+def ranked_pairs(neighbors: Neighbors) -> tuple[Array, ...]:
     """Return undirected edges with the rank of each end in the other's list (large if absent).
 
     Cost O(n·k): lists are sorted by transposing them as sparse matrices, which only counts.
@@ -54,7 +54,7 @@ def ranked_pairs(neighbors: Neighbors) -> tuple[NDArray[Any], ...]:
     return low, high, length, rank_low, rank_high
 
 
-def _entries(indices: NDArray[np.intp], chosen: NDArray[np.bool_], data: NDArray[Any]) -> Any:
+def _entries(indices: Ints, chosen: Bools, data: Array) -> Any:
     """Return the chosen members of the lists as a CSR matrix with `data` by their places."""
     n, k = indices.shape
     starts = np.concatenate([[0], np.cumsum(np.count_nonzero(chosen, axis=1))])
@@ -98,21 +98,15 @@ class GraphKernels(Kernels):
         del metric
         return X, self
 
-    def distance_blocks(
-        self, X: Any, rows: NDArray[np.intp], metric: Any
-    ) -> Iterator[tuple[NDArray[np.intp], Any]]:
+    def distance_blocks(self, X: Any, rows: Ints, metric: Any) -> Iterator[tuple[Ints, Any]]:
         """Yield some of the rows and their distances to every sample, block by block."""
         return distance_blocks(X, rows, metric=metric)
 
-    def pair_distances(
-        self, X: Any, one: NDArray[np.intp], other: NDArray[np.intp], metric: Any
-    ) -> NDArray[np.float64]:
+    def pair_distances(self, X: Any, one: Ints, other: Ints, metric: Any) -> Floats:
         """Return the distance of each pair of rows, measured on the processor."""
         return pair_distances(X, one, other, metric=metric)
 
-    def part_search(
-        self, X: Any, parts: NDArray[np.intp], metric: Any, n_jobs: int | None
-    ) -> PartSearch:
+    def part_search(self, X: Any, parts: Ints, metric: Any, n_jobs: int | None) -> PartSearch:
         """Return a search over the members of parts."""
         return search_of_parts(X, parts, metric=metric, n_jobs=n_jobs)
 

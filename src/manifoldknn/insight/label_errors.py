@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.model.fitted import graph_recipe
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 from manifoldknn.vote.densities import DensityWalk
@@ -55,12 +55,12 @@ class LabelErrors:
         How many labels could be judged, and how many there are.
     """
 
-    ids: NDArray[Any]
-    rows: NDArray[np.intp]
-    given: NDArray[Any]
-    suggested: NDArray[Any]
-    given_share: NDArray[np.float64]
-    suggested_share: NDArray[np.float64]
+    ids: Array
+    rows: Ints
+    given: Array
+    suggested: Array
+    given_share: Floats
+    suggested_share: Floats
     n_judged: int
     n_labeled: int
 
@@ -141,7 +141,7 @@ def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -
     )
 
 
-def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
+def unlinked_shares(classifier: ManifoldKNNClassifier) -> Floats:
     """Return what the other labelled rows say of each, on the graph without links of labels.
 
     Probabilities of classes; zeros where no other labelled row is reached.
@@ -172,13 +172,7 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     return ClassVote(equal, usual_sharpness(logs)).shares(logs)
 
 
-def _by_label(
-    walk: DensityWalk,
-    rows: NDArray[np.intp],
-    codes: NDArray[np.intp],
-    groups: NDArray[np.intp],
-    n_classes: int,
-) -> NDArray[np.float64]:
+def _by_label(walk: DensityWalk, rows: Ints, codes: Ints, groups: Ints, n_classes: int) -> Floats:
     """Return log f of labelled rows, each by the labels of other groups: a column per label."""
     logs, counts = np.full((len(rows), n_classes), -np.inf), np.zeros((len(rows), n_classes))
     for some in np.array_split(np.arange(len(rows)), -(-len(rows) // _BLOCK)):

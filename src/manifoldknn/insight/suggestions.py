@@ -16,12 +16,12 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.insight.inspection import hops_from_labels
 from manifoldknn.insight.repeats import row_keys
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
@@ -54,10 +54,10 @@ class Suggestions:
         Why, in words.
     """
 
-    ids: NDArray[Any]
-    rows: NDArray[np.intp]
-    uncertainty: NDArray[np.float64]
-    speaks_for: NDArray[np.intp]
+    ids: Array
+    rows: Ints
+    uncertainty: Floats
+    speaks_for: Ints
     reasons: list[str]
 
     def __len__(self) -> int:
@@ -133,7 +133,7 @@ def suggest(
     return Suggestions(ids[rows], rows, doubt[rows], speaks_for, reasons)
 
 
-def uncertainty(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
+def uncertainty(classifier: ManifoldKNNClassifier) -> Floats:
     """Return 1 minus the margin between the two strongest classes of every fitted row.
 
     From 0, all voters agree, to 1, a tie or a row that no label reaches.
@@ -149,11 +149,11 @@ def uncertainty(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
 
 def _spread(
     classifier: ManifoldKNNClassifier,
-    unlabeled: NDArray[np.intp],
-    weight: NDArray[np.float64],
+    unlabeled: Ints,
+    weight: Floats,
     n: int,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+) -> tuple[Ints, Ints]:
     """Return one row of each group, heaviest group first, and the sizes of the groups."""
     candidates, weights = unlabeled, weight[unlabeled]
     if len(unlabeled) > _MOST_ROWS:
@@ -203,12 +203,12 @@ class _Closed:
 
 def _filled_up(
     classifier: ManifoldKNNClassifier,
-    unlabeled: NDArray[np.intp],
-    rows: NDArray[np.intp],
-    speaks_for: NDArray[np.intp],
-    weight: NDArray[np.float64],
+    unlabeled: Ints,
+    rows: Ints,
+    speaks_for: Ints,
+    weight: Floats,
     n: int,
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+) -> tuple[Ints, Ints]:
     """Add rows until there are `n`: heaviest first, beside no chosen one while there are such."""
     X = classifier.fitted_.index.X
     if len(rows) >= n and not sparse.issparse(X):
@@ -236,7 +236,7 @@ def _filled_up(
     return np.append(rows, more).astype(np.intp), np.append(speaks_for, alone)
 
 
-def _hops(classifier: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+def _hops(classifier: ManifoldKNNClassifier, rows: Ints) -> Ints:
     """Return how many edges some rows are away from a label; -1 where that is unknown."""
     W, labeled = classifier.fitted_.graph.log_weights, classifier.labeled_indices_
     if classifier.fitted_.graph.is_sparse:
@@ -244,11 +244,11 @@ def _hops(classifier: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> NDArray[
     return np.where(np.isfinite(W[np.ix_(rows, labeled)]).any(axis=1), 1, -1)
 
 
-def _distances(points: Any, centers: NDArray[Any]) -> NDArray[np.float64]:
+def _distances(points: Any, centers: Array) -> Floats:
     if sparse.issparse(points):
         points = points.toarray()
     difference = np.subtract(points, centers, dtype=np.float64)
-    distances: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+    distances: Floats = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     return distances
 
 

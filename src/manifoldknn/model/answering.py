@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.samples import check_new_samples
 from manifoldknn.base.tensors import as_numpy, chosen_rows
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
@@ -19,10 +19,6 @@ from manifoldknn.vote.votes import NeighborVote, heaviest, winners
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
-
-Shares = NDArray[np.float64]
-Codes = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 
 def new_rows(model: ManifoldKNNClassifier, X: Any) -> Any:
@@ -38,7 +34,7 @@ def reconstructed(model: ManifoldKNNClassifier, X: Any) -> Reconstruction:
     return reconstruction(X, index, n_neighbors=n_neighbors, n_jobs=model.n_jobs)
 
 
-def predicted(model: ManifoldKNNClassifier, X: Any, *, with_shares: bool) -> tuple[Shares, Codes]:
+def predicted(model: ManifoldKNNClassifier, X: Any, *, with_shares: bool) -> tuple[Floats, Ints]:
     """Return shares (or none) and class numbers of new rows, chunk by chunk.
 
     What a chunk leaves behind is a class number per row, and shares if wanted.
@@ -57,7 +53,7 @@ def predicted(model: ManifoldKNNClassifier, X: Any, *, with_shares: bool) -> tup
     return shares, codes
 
 
-def answers_to(model: ManifoldKNNClassifier, X: Any) -> tuple[Shares, Codes, Mask]:
+def answers_to(model: ManifoldKNNClassifier, X: Any) -> tuple[Floats, Ints, Bools]:
     """Return shares, class numbers and which rows nobody reaches, for new rows."""
     X = new_rows(model, X)
     made = reconstructed(model, X)
@@ -67,7 +63,7 @@ def answers_to(model: ManifoldKNNClassifier, X: Any) -> tuple[Shares, Codes, Mas
 
 def answered(
     model: ManifoldKNNClassifier, found: Similarities, X: Any
-) -> tuple[Shares, Codes, Mask]:
+) -> tuple[Floats, Ints, Bools]:
     """Return shares, class numbers and the unreached among rows whose similarities are known."""
     fitted = model.fitted_
     shares = fitted.shares(found.logs, X)
@@ -84,7 +80,7 @@ def answered(
 
 
 def _ask_nearest(
-    model: ManifoldKNNClassifier, X: Any, rows: Mask, shares: Shares, codes: Codes
+    model: ManifoldKNNClassifier, X: Any, rows: Bools, shares: Floats, codes: Ints
 ) -> None:
     """Answer some rows by their nearest labelled sample."""
     if not rows.any():
@@ -99,7 +95,7 @@ def _ask_nearest(
 
 
 def _resolve_unreached(
-    model: ManifoldKNNClassifier, X: Any, unreached: Mask, shares: Shares, codes: Codes
+    model: ManifoldKNNClassifier, X: Any, unreached: Bools, shares: Floats, codes: Ints
 ) -> None:
     """Answer rows that nobody reaches as `on_unreached` says, and say so."""
     message = (
@@ -122,9 +118,7 @@ def _resolve_unreached(
     warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
 
 
-def deciders(
-    model: ManifoldKNNClassifier, X: Any = None
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def deciders(model: ManifoldKNNClassifier, X: Any = None) -> tuple[Floats, Ints]:
     """Return weights and rows of the labelled samples that decided new rows, or all fitted ones."""
     check_is_fitted(model)
     fitted = model.fitted_

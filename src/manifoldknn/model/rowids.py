@@ -3,8 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
+
+from manifoldknn.base import Array
 
 
 def check_all_walked(classifier: Any) -> None:
@@ -18,7 +19,7 @@ def check_all_walked(classifier: Any) -> None:
         )
 
 
-def fitted_row_ids(classifier: Any, index: Any = None) -> NDArray[Any]:
+def fitted_row_ids(classifier: Any, index: Any = None) -> Array:
     """Return a name for each row that a classifier was fitted on.
 
     `index` are names that the user brings, as `row_ids` takes them; else, if it was fitted on a
@@ -33,7 +34,7 @@ def fitted_row_ids(classifier: Any, index: Any = None) -> NDArray[Any]:
     return row_ids(index, n_samples)
 
 
-def row_ids(index: Any, n_samples: int) -> NDArray[Any]:
+def row_ids(index: Any, n_samples: int) -> Array:
     """Return a name for each row; rows without an index are numbered from 0.
 
     A pandas frame or series stands for its index; anything else must hold one name per row.
@@ -48,7 +49,7 @@ def row_ids(index: Any, n_samples: int) -> NDArray[Any]:
     if hasattr(index, "iloc"):  # a frame or a series
         index = index.index
     levels = getattr(index, "nlevels", 1)
-    names: NDArray[Any]
+    names: Array
     if levels > 1:
         names = np.empty(len(index), dtype=object)
         names[:] = list(index)

@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
+from manifoldknn.base import Bools, Ints
 from manifoldknn.baselines import Baseline, supervised
 from manifoldknn.baselines.geodesic import nearest_by_path
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
@@ -28,7 +28,6 @@ from manifoldknn.reproduction.experiment import Lines, Table, read_toml
 from manifoldknn.reproduction.problems import FACTORS, Problem, tuned_sigma
 from manifoldknn.vote.votes import class_shares, winners
 
-Ints = NDArray[np.intp]
 Answer = Callable[[Problem, Ints, int, int], Ints]
 
 PUBLISHED, DEFAULT, NEIGHBORS = "mkNN as published", "mkNN default", "mkNN, the paper's vote"
@@ -115,7 +114,7 @@ def _geodesic(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
         folds = []
     nearest = NearestNeighbors(n_neighbors=len(labeled), algorithm="brute").fit(problem.X[labeled])
 
-    def voted(order: Ints, rows: Any, may: NDArray[np.bool_]) -> Ints:
+    def voted(order: Ints, rows: Any, may: Bools) -> Ints:
         """Return the majority's class; of the nearest where no path leads to a label."""
         found, reached = _voters(order, may, k)
         shares = class_shares(reached.astype(np.float64), codes[found], int(codes.max()) + 1)
@@ -140,7 +139,7 @@ def _geodesic(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
     return np.where(y >= 0, y, answers)
 
 
-def _voters(order: Ints, may: NDArray[np.bool_], k: int) -> tuple[Ints, NDArray[np.bool_]]:
+def _voters(order: Ints, may: Bools, k: int) -> tuple[Ints, Bools]:
     """Return the first k that may vote of every row, and which of them are reached."""
     allowed = may[order] & (order >= 0)
     first = np.argsort(~allowed, axis=1, kind="stable")[:, :k]

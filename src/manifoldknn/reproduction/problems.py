@@ -4,16 +4,13 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.datasets import load_paper, make_circle_and_strip, make_knot, make_two_circles
 from manifoldknn.model_selection import SemiSupervisedSplit
 from manifoldknn.search.neighbors import ExactIndex, Neighbors
-
-Ints = NDArray[np.intp]
-Floats = NDArray[np.float64]
 
 SYNTHETIC = {
     "two circles": make_two_circles,

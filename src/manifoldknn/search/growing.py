@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
+from manifoldknn.base import Array, Ints
 from manifoldknn.base.distances import EUCLIDEAN, squared_norms
 from manifoldknn.search.neighbors import (
     NeighborIndex,
@@ -43,16 +43,13 @@ class GrowingArray:
     """
 
     def __init__(
-        self,
-        values: NDArray[Any],
-        buffer: NDArray[Any] | None = None,
-        used: list[int] | None = None,
+        self, values: Array, buffer: Array | None = None, used: list[int] | None = None
     ) -> None:
         self.values = values
         self._buffer = values if buffer is None else buffer
         self._used = used or [len(values)]  # rows of the buffer that some holder can see
 
-    def appended(self, rows: NDArray[Any]) -> GrowingArray:
+    def appended(self, rows: Array) -> GrowingArray:
         """Return the array with more rows; this one stays as it is."""
         n, total = len(self.values), len(self.values) + len(rows)
         buffer, used, dtype = self._buffer, self._used, np.result_type(self.values, rows)
@@ -84,7 +81,7 @@ class GrowingIndex(NeighborIndex):
         self,
         first: NeighborIndex,
         late: Any = None,
-        moved: tuple[NDArray[Any], GrowingArray, GrowingArray] | None = None,
+        moved: tuple[Array, GrowingArray, GrowingArray] | None = None,
     ) -> None:
         self.first, self.metric = first, first.metric
         self._late = late  # a sparse matrix or a `GrowingArray`
@@ -121,7 +118,7 @@ class GrowingIndex(NeighborIndex):
             return sparse.vstack(both).tocsr()
         return np.concatenate(both)
 
-    def rows(self, chosen: NDArray[np.intp]) -> Any:
+    def rows(self, chosen: Ints) -> Any:
         """Return some of the samples."""
         n = self.first.n_samples
         if self.late is None or (chosen.size and chosen.max() < n):

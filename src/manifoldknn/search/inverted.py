@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from manifoldknn.base import Array, Ints
 from manifoldknn.base.distances import row_blocks, squared_norms
 from manifoldknn.base.progress import countdown
 from manifoldknn.search.faiss_threads import faiss_threads
@@ -43,7 +44,7 @@ class PrincipalAxes:
     and a block; rows are never centred all at once.
     """
 
-    def __init__(self, X: NDArray[Any], chosen: NDArray[np.intp]) -> None:
+    def __init__(self, X: Array, chosen: Ints) -> None:
         self._X, self._chosen = X, chosen
         self._by_rows = len(chosen) < X.shape[1]
         parts = row_blocks(X[: len(chosen)])
@@ -217,7 +218,7 @@ class InvertedIndex(NeighborIndex):
         rows: NDArray[np.float32],
         projected: NDArray[np.float32],
         n_neighbors: int,
-        itself: NDArray[np.intp] | None = None,
+        itself: Ints | None = None,
     ) -> Neighbors:
         """Search for rows; `itself` are all of them, in an order of choice, if they are samples."""
         n = len(rows)
@@ -243,7 +244,7 @@ class InvertedIndex(NeighborIndex):
         return Neighbors(indices, np.sqrt(distances, out=distances))
 
     def _squared(
-        self, faiss: Any, rows: NDArray[np.float32], found: NDArray[np.int64], own: NDArray[np.intp]
+        self, faiss: Any, rows: NDArray[np.float32], found: NDArray[np.int64], own: Ints
     ) -> NDArray[np.float32]:
         """Squared distances in all dimensions; inf for nobody (-1) and the row's own number."""
         targets = np.ascontiguousarray(np.maximum(found, 0)).ravel()

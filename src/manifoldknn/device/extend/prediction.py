@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Bools, Floats
 from manifoldknn.base.tensors import (
     is_out_of_memory,
     is_tensor,
@@ -109,10 +108,10 @@ def device_votes(
     X: Any,
     index: TorchIndex,
     known: KnownSimilarities,
-    shares: Callable[[NDArray[Any]], NDArray[np.float64]],
+    shares: Callable[[Array], Floats],
     *,
     n_neighbors: int,
-) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
+) -> Iterator[tuple[slice, Floats, Bools]]:
     """Yield chunks of new rows: the shares of their votes, and which nobody votes for.
 
     `shares` makes class shares of logarithms of similarities: rows that sum to 1, all 0 where

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.distances import EUCLIDEAN, euclidean_pairs
 from manifoldknn.device.graph.spanning import spanning_forest
 from manifoldknn.device.kernels import TorchKernels
@@ -41,14 +42,14 @@ class TorchSearch(PartSearch):
         return Runs(self.kernels.array(self._starts))
 
     @cached_property
-    def _centres(self) -> torch.Tensor:
+    def _centres(self) -> Tensor:
         step = max(1, _VALUES // len(self.X))
         columns = range(0, self.X.shape[1], step)
         sums = [self._runs.sum(self.X[:, at : at + step][self._order].double()) for at in columns]
         return torch.cat(sums, dim=1) / self._runs.offsets.diff()[:, None]
 
     @cached_property
-    def _middle(self) -> torch.Tensor:
+    def _middle(self) -> Tensor:
         return self._centres.T @ (self._runs.offsets.diff().double() / len(self.X))
 
     def _rows_at_once(self, n_points: int) -> int:
@@ -59,7 +60,7 @@ class TorchSearch(PartSearch):
         origin = (self._middle if part is None else self._centres[part]).to(self.X.dtype)
         ours = points - origin
 
-        def measure(rows: torch.Tensor) -> torch.Tensor:
+        def measure(rows: Tensor) -> Tensor:
             theirs = self.X[rows] - origin
             return theirs.square().sum(1) - 2.0 * (ours @ theirs.T)
 
@@ -112,7 +113,7 @@ class TorchGraphKernels(TorchKernels, GraphKernels):
         distances = self.array(neighbors.distances)
         n, k = lists.shape
         rank = torch.arange(k, dtype=torch.int16, device=self.device)
-        found: list[tuple[torch.Tensor, ...]] = []
+        found: list[tuple[Tensor, ...]] = []
         step = max(1, _COMPARED // (k * k))
         for start in range(0, n, step):
             near = lists[start : start + step]
@@ -157,9 +158,7 @@ class TorchGraphKernels(TorchKernels, GraphKernels):
         logger.info("separate parts are joined on the CPU (metric %r)", metric)
         return X.cpu().numpy(), GRAPH
 
-    def distance_blocks(
-        self, X: Any, rows: NDArray[np.intp], metric: Any
-    ) -> Iterator[tuple[NDArray[np.intp], Any]]:
+    def distance_blocks(self, X: Any, rows: Ints, metric: Any) -> Iterator[tuple[Ints, Any]]:
         """Yield some of the rows and their distances to every sample, block by block."""
         del metric
         n, n_features = X.shape
@@ -176,18 +175,14 @@ class TorchGraphKernels(TorchKernels, GraphKernels):
                 )
             yield some, away
 
-    def pair_distances(
-        self, X: Any, one: NDArray[np.intp], other: NDArray[np.intp], metric: Any
-    ) -> NDArray[np.float64]:
+    def pair_distances(self, X: Any, one: Ints, other: Ints, metric: Any) -> Floats:
         """Return the Euclidean distance of each pair of rows, measured on the processor."""
         del metric
         needed, place = np.unique(np.concatenate([one, other]), return_inverse=True)
         values = self.host(X[self.array(needed)])
         return euclidean_pairs(values, values, place[: len(one)], place[len(one) :])
 
-    def part_search(
-        self, X: Any, parts: NDArray[np.intp], metric: Any, n_jobs: int | None
-    ) -> TorchSearch:
+    def part_search(self, X: Any, parts: Ints, metric: Any, n_jobs: int | None) -> TorchSearch:
         """Return a search over the members of parts."""
         del n_jobs
         return TorchSearch(X, parts, metric=metric, n_jobs=1, kernels=self)

@@ -6,8 +6,8 @@ import logging
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Ints
 from manifoldknn.base.tensors import as_numpy, chosen_device, is_tensor, to_host
 from manifoldknn.device.resident_rows import DeviceRows
 from manifoldknn.device.search.inverted import InvertedCells
@@ -55,7 +55,7 @@ class TorchIndex(NeighborIndex):
     ) -> None:
         self.metric, self.engine, self.seed = metric, engine, seed
         self._place, self._samples = device_name(device), X
-        self._host: NDArray[Any] | None = None if is_tensor(X) else X
+        self._host: Array | None = None if is_tensor(X) else X
         self._open(device)
 
     def _open(self, device: Any) -> None:
@@ -92,7 +92,7 @@ class TorchIndex(NeighborIndex):
         return self._device_rows is not None
 
     @property
-    def X(self) -> NDArray[Any]:
+    def X(self) -> Array:
         """The samples, on the CPU: copied there when first asked for."""
         if self._host is None:
             self._host = to_host(self._samples)
@@ -104,11 +104,11 @@ class TorchIndex(NeighborIndex):
         return int(self._samples.shape[0])
 
     @property
-    def template(self) -> NDArray[Any]:
+    def template(self) -> Array:
         """No samples, of the dtype that new rows must have."""
         if self._host is not None:
             return self._host[:0]
-        none: NDArray[Any] = as_numpy(self._samples[:0])
+        none: Array = as_numpy(self._samples[:0])
         return none
 
     @property
@@ -121,7 +121,7 @@ class TorchIndex(NeighborIndex):
         """The samples on the device; None where that is not there."""
         return self._device_rows if self._ready() else None
 
-    def rows(self, chosen: NDArray[np.intp]) -> Any:
+    def rows(self, chosen: Ints) -> Any:
         """Return some of the samples."""
         if self._host is not None:
             return self._host[chosen]

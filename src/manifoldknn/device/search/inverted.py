@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Ints
 from manifoldknn.base.tensors import tile_rows, with_tiles
 from manifoldknn.device.precision import matrix_precision
 from manifoldknn.device.resident_rows import DeviceRows, smallest, sorted_pairs
@@ -178,7 +178,7 @@ class InvertedCells:
         self._linked = pairs % n_cells
         self._links = np.searchsorted(pairs, np.arange(n_cells + 1) * n_cells)
 
-    def _company(self, place: int) -> NDArray[np.intp]:
+    def _company(self, place: int) -> Ints:
         """Return places, in the order by cells, of some rows of one row's cell, and its own."""
         cell = np.searchsorted(self._bounds, place, side="right") - 1
         start, end = self._bounds[cell], self._bounds[cell + 1]
@@ -253,7 +253,7 @@ class InvertedCells:
         both[:, 1:].masked_fill_(both[:, 1:] == both[:, :-1], -1)  # found in several homes
         return both
 
-    def _candidates(self, products: Any, order: Any, bounds: NDArray[np.intp], width: int) -> Any:
+    def _candidates(self, products: Any, order: Any, bounds: Ints, width: int) -> Any:
         """Return the `width` nearest by products, in no order; -1 where there are fewer.
 
         Rows ``order[bounds[c]:bounds[c + 1]]`` are at home in cell c.
@@ -280,7 +280,7 @@ class InvertedCells:
             with_tiles(select, len(asked), step, device, least=1)
         return out
 
-    def _unions(self, cells: NDArray[np.intp]) -> Iterator[tuple[int, Any]]:
+    def _unions(self, cells: Ints) -> Iterator[tuple[int, Any]]:
         """Yield cells and the places of all rows in the cells they are linked with."""
         import torch
 
@@ -307,7 +307,7 @@ class InvertedCells:
             first = last
 
 
-def _ranges(starts: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.intp]:
+def _ranges(starts: Ints, ends: Ints) -> Ints:
     """Return the numbers of several ranges, one range after another."""
     lengths = ends - starts
     before = np.cumsum(lengths) - lengths

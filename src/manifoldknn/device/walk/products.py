@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 
 import torch
+from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from manifoldknn.device.segments import run_offsets
@@ -24,12 +25,12 @@ class SparseProduct:
     [10.0, 11.0]
     """
 
-    def __init__(self, offsets: torch.Tensor, columns: torch.Tensor, values: torch.Tensor) -> None:
+    def __init__(self, offsets: Tensor, columns: Tensor, values: Tensor) -> None:
         dtype = torch.int32 if len(columns) < 2**31 else torch.int64
         self._offsets, self._columns, self._values = offsets.to(dtype), columns.to(dtype), values
-        self._matrix: torch.Tensor | None = None
+        self._matrix: Tensor | None = None
 
-    def __call__(self, v: torch.Tensor) -> torch.Tensor:
+    def __call__(self, v: Tensor) -> Tensor:
         """Return the product with a block of columns, row by row in memory."""
         if not v.is_cuda:
             return embedding_bag(
@@ -59,12 +60,12 @@ class WalkOperator:
 
     def __init__(
         self,
-        offsets: torch.Tensor,
-        columns: torch.Tensor,
-        values: torch.Tensor,
-        linked: torch.Tensor,
-        group: torch.Tensor,
-        scale: torch.Tensor,
+        offsets: Tensor,
+        columns: Tensor,
+        values: Tensor,
+        linked: Tensor,
+        group: Tensor,
+        scale: Tensor,
         alpha: float,
     ) -> None:
         n, counts = len(offsets) - 1, offsets.diff()
@@ -89,6 +90,6 @@ class WalkOperator:
             self._sums = SparseProduct(members, linked, scale)
         self._product = SparseProduct(torch.cat([ends.new_zeros(1), ends]), where, entries)
 
-    def __call__(self, v: torch.Tensor) -> torch.Tensor:
+    def __call__(self, v: Tensor) -> Tensor:
         """Return the product with a block of columns."""
         return self._product(v if self._sums is None else torch.cat([v, self._sums(v)]))

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from manifoldknn.device.walk.products import WalkOperator
 from manifoldknn.walk.restriction import ENVELOPE_ITERATIONS, ENVELOPE_TOL, Parts, log_error
@@ -21,7 +22,7 @@ from manifoldknn.walk.restriction import ENVELOPE_ITERATIONS, ENVELOPE_TOL, Part
 _LOOK_EVERY = 8  # iterations; to look is to wait for the device
 _RECORDED = 1 << 23  # entries of a block below which launching takes longer than computing
 
-_Map = Callable[[torch.Tensor], torch.Tensor]
+_Map = Callable[[Tensor], Tensor]
 _DRIFT = 2.0  # how far the true residual may be from the iterated one
 _ROUNDING = 8 * torch.finfo(torch.float64).eps
 _UNDERFLOW = 1e-300
@@ -45,7 +46,7 @@ class ConjugateGradients:
     True
     """
 
-    def __init__(self, apply: _Map, rhs: torch.Tensor, precondition: _Map | None = None) -> None:
+    def __init__(self, apply: _Map, rhs: Tensor, precondition: _Map | None = None) -> None:
         self._apply, self._precondition = apply, precondition
         self.x = torch.zeros_like(rhs)  # solutions so far
         self.n_iter = 0  # products with A so far
@@ -56,18 +57,18 @@ class ConjugateGradients:
         self._records = rhs.is_cuda and rhs.numel() < _RECORDED
         self.restart(rhs)
 
-    def restart(self, residual: torch.Tensor) -> None:
+    def restart(self, residual: Tensor) -> None:
         """Go on from ``rhs - A x`` as it is, not as rounding has left it."""
         self._r.copy_(residual)
         self._p.copy_(self._z())
         self._rz.copy_(self._dots(self._r, self._p))
 
-    def residual_norms(self) -> torch.Tensor:
+    def residual_norms(self) -> Tensor:
         """Return ‖rhs - A x‖ of every column as the iteration knows it."""
         return self._r.norm(dim=0)
 
     def advance(
-        self, goals: torch.Tensor, max_iter: int, settled: Callable[[float], bool] | None = None
+        self, goals: Tensor, max_iter: int, settled: Callable[[float], bool] | None = None
     ) -> bool:
         """Iterate until residuals have at most the norms in `goals`; tell whether all got there.
 
@@ -126,14 +127,14 @@ class ConjugateGradients:
         torch.addcmul(z, self._p, _ratio(new, self._rz), out=self._p)
         self._rz.copy_(new)
 
-    def _z(self) -> torch.Tensor:
+    def _z(self) -> Tensor:
         return self._r if self._precondition is None else self._precondition(self._r)
 
-    def _dots(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    def _dots(self, a: Tensor, b: Tensor) -> Tensor:
         return torch.mul(a, b, out=self._scratch).sum(0)
 
 
-def _ratio(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _ratio(a: Tensor, b: Tensor) -> Tensor:
     """Return a / b, 0 where a column has nothing left to do."""
     return torch.nan_to_num(a / b, nan=0.0, posinf=0.0, neginf=0.0)
 
@@ -146,19 +147,19 @@ class TorchRestriction:
     def __init__(
         self,
         apply: WalkOperator,
-        half_log_degrees: torch.Tensor,
+        half_log_degrees: Tensor,
         alpha: float,
-        precondition: Callable[[torch.Tensor], torch.Tensor] | None = None,
+        precondition: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         self.apply, self.half_log_degrees, self.alpha = apply, half_log_degrees, alpha
         self.precondition = precondition
 
-    def residual(self, rhs: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    def residual(self, rhs: Tensor, x: Tensor) -> Tensor:
         """Return rhs - A_UU x."""
         return rhs - self.apply(x)
 
     def iteration(
-        self, rhs: torch.Tensor, x: torch.Tensor | None = None, residual: Any = None
+        self, rhs: Tensor, x: Tensor | None = None, residual: Any = None
     ) -> TorchIteration:
         """Return what goes from x, or from nothing, towards the solution of A_UU x = rhs."""
         return TorchIteration(self, rhs, x, residual)
@@ -170,7 +171,7 @@ class TorchIteration:
     plain_looks = 4  # the solve of a sharp bound takes as long as one for all columns
 
     def __init__(
-        self, matrix: TorchRestriction, rhs: torch.Tensor, x: torch.Tensor | None, residual: Any
+        self, matrix: TorchRestriction, rhs: Tensor, x: Tensor | None, residual: Any
     ) -> None:
         self._matrix, self._rhs, self.residual = matrix, rhs, rhs
         self._solver = ConjugateGradients(matrix.apply, rhs, matrix.precondition)
@@ -180,7 +181,7 @@ class TorchIteration:
             self.residual = residual
 
     @property
-    def x(self) -> torch.Tensor:
+    def x(self) -> Tensor:
         """The solution so far."""
         return self._solver.x
 
@@ -191,8 +192,8 @@ class TorchIteration:
 
     def advance(
         self,
-        ahead: torch.Tensor,
-        going: torch.Tensor,
+        ahead: Tensor,
+        going: Tensor,
         max_iter: int,
         settled: Callable[..., bool] | None = None,
     ) -> bool:
@@ -221,7 +222,7 @@ class TorchIteration:
         how = self._matrix.half_log_degrees, self._matrix.alpha, self._spread if sharp else None
         return log_error(size, parts, *how)
 
-    def _spread(self, envelope: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _spread(self, envelope: Tensor) -> tuple[Tensor, Tensor]:
         """Return about A_UU⁻¹ times a column, and what is left of it."""
         solver = ConjugateGradients(self._matrix.apply, envelope, self._matrix.precondition)
         solver.advance(ENVELOPE_TOL * envelope.norm(dim=0), ENVELOPE_ITERATIONS)

@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Bools, Floats
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import averages, by_method, mean_and_deviation
@@ -23,7 +23,7 @@ from manifoldknn.reproduction.methods import (
     available,
     error_of,
 )
-from manifoldknn.reproduction.problems import Floats, drawn, real
+from manifoldknn.reproduction.problems import drawn, real
 from manifoldknn.reproduction.published import DATA_SETS
 
 PROTOCOLS = {
@@ -44,7 +44,7 @@ _SECONDS = dict(zip(DATA_SETS, (2.0, 0.3, 0.2, 2.0, 0.4, 1.0)))
 
 
 def calibration(
-    confidence: Floats, right: NDArray[np.bool_]
+    confidence: Floats, right: Bools
 ) -> tuple[float, list[tuple[int, int, float, int]]]:
     """Return the expected calibration error in percent, and what the bins hold.
 

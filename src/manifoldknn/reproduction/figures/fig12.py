@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from manifoldknn.base import Ints
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
 from manifoldknn.reproduction.figures.averages import averages, curves, less
 from manifoldknn.reproduction.figures.lines import panels
-from manifoldknn.reproduction.problems import Ints, Problem, drawn, real, tuned_sigma
+from manifoldknn.reproduction.problems import Problem, drawn, real, tuned_sigma
 from manifoldknn.reproduction.published import ONLINE_SECONDS
 
 _SETS = ("satlog", "banknote", "pendigits")

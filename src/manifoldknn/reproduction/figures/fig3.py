@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manifoldknn import constrained_graph, simplex_weights, walk_weights
+from manifoldknn.base import Floats
 from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.drawing.class_plot import COLORS
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
@@ -19,7 +19,7 @@ def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
     return [Cell("fig3", ("reconstruction",), seconds=0.3)]
 
 
-def _weights(X: NDArray[np.float64], truth: Any, labeled: Any) -> NDArray[np.float64]:
+def _weights(X: Floats, truth: Any, labeled: Any) -> Floats:
     """Return w̄ (eq. 4) between every sample and every labelled one."""
     y = np.full(len(X), -1)
     y[labeled] = truth[labeled]
@@ -46,16 +46,16 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
     return rows
 
 
-def _row(what: str, at: NDArray[np.float64], labelled: int | None, value: float | None) -> Row:
+def _row(what: str, at: Floats, labelled: int | None, value: float | None) -> Row:
     return {"what": what, "x": float(at[0]), "y": float(at[1]), "labelled": labelled,
             "value": value}  # fmt: skip
 
 
-def _values(rows: list[Row], what: str, name: str = "value") -> NDArray[np.float64]:
+def _values(rows: list[Row], what: str, name: str = "value") -> Floats:
     return np.array([row[name] for row in rows if row["what"] == what])
 
 
-def _places(rows: list[Row], what: str) -> NDArray[np.float64]:
+def _places(rows: list[Row], what: str) -> Floats:
     return np.column_stack([_values(rows, what, "x"), _values(rows, what, "y")])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.baselines import GeodesicKNNClassifier, WeightedKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.datasets import make_arch_and_s
@@ -14,7 +15,7 @@ from manifoldknn.drawing.class_plot import COLORS
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.lines import new_figure
 from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS
-from manifoldknn.reproduction.problems import SYNTHETIC, Floats, Ints
+from manifoldknn.reproduction.problems import SYNTHETIC
 
 METHODS: dict[str, Callable[[int], Any]] = {
     "kNN": KNeighborsClassifier,

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from manifoldknn.base import Floats
 from manifoldknn.extend.simplex import simplex_weights
 from manifoldknn.graph.constrained import constrained_graph
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import Average, averages, less, mean_and_deviation
 from manifoldknn.reproduction.figures.lines import grouped_bars, new_figure
 from manifoldknn.reproduction.methods import NEIGHBORS, PUBLISHED
-from manifoldknn.reproduction.problems import SYNTHETIC, Floats, Problem, synthetic, tuned_sigma
+from manifoldknn.reproduction.problems import SYNTHETIC, Problem, synthetic, tuned_sigma
 from manifoldknn.reproduction.published import RECONSTRUCTION
 from manifoldknn.walk.columns import tired_random_walk
 

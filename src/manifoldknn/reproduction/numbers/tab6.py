@@ -6,8 +6,8 @@ First what is measured and drawn; then what the rows say: tables, and sentences 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Floats
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import (
     ENOUGH,
@@ -134,7 +134,7 @@ class _Rival(NamedTuple):
     ours: float
     name: str
     error: float
-    gap: NDArray[np.float64]
+    gap: Floats
 
 
 def _rivals_of(rows: list[Row]) -> dict[str, _Rival]:
@@ -158,7 +158,7 @@ def _rivals_of(rows: list[Row]) -> dict[str, _Rival]:
     return found
 
 
-def verdict(gap: NDArray[np.float64]) -> str:
+def verdict(gap: Floats) -> str:
     """Return what differences by run tell, our error less another's.
 
     >>> verdict(np.array([-1.0, -2.0, -1.5, -1.0, -2.0])), verdict(np.array([-1.0]))
@@ -171,7 +171,7 @@ def verdict(gap: NDArray[np.float64]) -> str:
     return "ahead" if gap.mean() < 0 else "behind"
 
 
-def _standard_error(gap: NDArray[np.float64]) -> float:
+def _standard_error(gap: Floats) -> float:
     return float(gap.std(ddof=1)) / len(gap) ** 0.5
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from manifoldknn.base import Ints
 from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import averages, curves, less
 from manifoldknn.reproduction.figures.lines import panels
 from manifoldknn.reproduction.methods import DEFAULT, PUBLISHED, baseline
-from manifoldknn.reproduction.problems import Ints, Problem, real, tuned_sigma
+from manifoldknn.reproduction.problems import Problem, real, tuned_sigma
 from manifoldknn.reproduction.published import RATIOS, SECONDS
 
 _SETS = ("banknote", "satlog", "pendigits")
