@@ -9,7 +9,6 @@ nowhere in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.model.fitted import graph_recipe
-from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
+from manifoldknn.model.rowids import NamedRows, check_all_walked, fitted_row_ids
 from manifoldknn.vote.densities import DensityWalk
 from manifoldknn.vote.hidden import fold_numbers
 from manifoldknn.vote.sharpness import usual_sharpness
@@ -36,7 +35,7 @@ _LOOSER, _LOOSEST = 100.0, 0.1
 
 
 @dataclass(frozen=True)
-class LabelErrors:
+class LabelErrors(NamedRows):
     """Labelled rows that the others would call something else, most suspicious first.
 
     Attributes
@@ -63,23 +62,6 @@ class LabelErrors:
     suggested_share: Floats
     n_judged: int
     n_labeled: int
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.ids.tolist())
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
-        return {
-            "id": self.ids.tolist(),
-            "row": self.rows.tolist(),
-            "given": self.given.tolist(),
-            "suggested": self.suggested.tolist(),
-            "given_share": self.given_share.tolist(),
-            "suggested_share": self.suggested_share.tolist(),
-        }
 
 
 def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -> LabelErrors:

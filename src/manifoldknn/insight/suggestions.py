@@ -10,7 +10,6 @@ near its centre.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from sklearn.preprocessing import normalize
 from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.insight.inspection import hops_from_labels
 from manifoldknn.insight.repeats import row_keys
-from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
+from manifoldknn.model.rowids import NamedRows, check_all_walked, fitted_row_ids
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
@@ -37,7 +36,7 @@ _NEARBY = 2  # edges
 
 
 @dataclass(frozen=True)
-class Suggestions:
+class Suggestions(NamedRows):
     """Rows to label next, the most useful first.
 
     Attributes
@@ -59,22 +58,6 @@ class Suggestions:
     uncertainty: Floats
     speaks_for: Ints
     reasons: list[str]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.ids.tolist())
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
-        return {
-            "id": self.ids.tolist(),
-            "row": self.rows.tolist(),
-            "uncertainty": self.uncertainty.tolist(),
-            "speaks_for": self.speaks_for.tolist(),
-            "reason": list(self.reasons),
-        }
 
 
 def suggest(

@@ -1,11 +1,12 @@
 """What a user calls a row: the index of the frame, or the row's number."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldknn.base import Array
+from manifoldknn.base import Array, Ints
 
 
 def check_all_walked(classifier: Any) -> None:
@@ -61,3 +62,23 @@ def row_ids(index: Any, n_samples: int) -> Array:
             f"shape {names.shape}: pass the frame that was fitted, its index, or a column of it."
         )
     return names
+
+
+class NamedRows:
+    """Rows of a model that a user is told of: their names one by one, and a table of them."""
+
+    ids: Array
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ids.tolist())
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
+        said = {"ids": "id", "rows": "row", "reasons": "reason"}
+        columns = {said.get(name, name): column for name, column in vars(self).items()}
+        return {name: list(np.asarray(column).tolist()) for name, column in columns.items()
+                if np.ndim(column)}  # fmt: skip

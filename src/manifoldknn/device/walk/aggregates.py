@@ -18,7 +18,7 @@ from torch import Tensor
 
 from manifoldknn.device.graph.constrained import row_log_sums
 from manifoldknn.device.segments import Runs
-from manifoldknn.device.walk.products import SparseProduct
+from manifoldknn.device.walk.products import SparseProduct, WalkMatrix
 from manifoldknn.walk import aggregates as rules
 
 _TOO_MANY = 4  # times as many groups as are wanted: not to be solved exactly
@@ -86,29 +86,23 @@ def _favourites(row: Tensor, column: Tensor, weight: Tensor, n_rows: int) -> Ten
 class Preconditioner:
     """About A⁻¹ for A = I - αS with must-links, some copies of one graph after the other.
 
-    `offsets` to `alpha` are those of `WalkOperator`, and `rows` all rows of all copies in the order
-    of that matrix; `levels` are of one copy, from `aggregates`.
+    `log_roots` are log √d and `rows` all rows of all copies, in the order of the matrix; `levels`
+    are of one copy, from `aggregates`.
     """
 
     def __init__(
         self,
-        offsets: Tensor,
-        columns: Tensor,
-        values: Tensor,
-        linked: Tensor,
-        group: Tensor,
-        scale: Tensor,
-        alpha: float,
-        half_log_degrees: Tensor,
+        matrix: WalkMatrix,
+        log_roots: Tensor,
         rows: Tensor,
         levels: Levels,
         copies: int,
     ) -> None:
-        n, half, device = len(rows), half_log_degrees, rows.device
+        offsets, columns, values, linked, group, scale, alpha = matrix
+        n, half, device = len(rows), log_roots, rows.device
         row, column = torch.repeat_interleave(offsets.diff()), columns.long()
         n_classes = int(group.max()) + 1 if len(group) else 1
-        diagonal = torch.ones_like(half)  # of A, but for must-links
-        diagonal[linked] += alpha * scale.square()
+        diagonal = matrix.diagonal()  # of A, but for must-links
         self._down: list[SparseProduct] = []
         at, first = rows, n
         places, factors = [torch.arange(n, device=device)], [torch.ones_like(half)]
@@ -118,7 +112,7 @@ class Preconditioner:
             at = above[at]
             above = above if number else at
             total = self._add_sums(above, m * copies, half)
-            share = torch.exp(half_log_degrees - total[at])  # of every row in its group
+            share = torch.exp(log_roots - total[at])  # of every row in its group
             places.append(first + at)
             first, half = first + m * copies, total
             key, sums = _summed(at[linked] * n_classes + group, share[linked] * scale)

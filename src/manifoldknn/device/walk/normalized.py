@@ -16,7 +16,7 @@ from manifoldknn.device.graph.spanning import connected_parts
 from manifoldknn.device.kernels import TorchKernels
 from manifoldknn.device.segments import Runs, ragged
 from manifoldknn.device.walk.aggregates import Levels, Preconditioner, aggregates
-from manifoldknn.device.walk.products import WalkOperator
+from manifoldknn.device.walk.products import WalkMatrix, WalkOperator
 from manifoldknn.device.walk.restriction import TorchRestriction
 from manifoldknn.walk.restriction import LOG_CUT, Parts
 
@@ -81,12 +81,13 @@ class NormalizedTorchGraph:
         half = 0.5 * self.log_degrees[rows]
         # Parts have scales of their own: nothing may pass between them on this one.
         s = torch.where(log_s > LOG_CUT, torch.exp(log_s), 0.0)
-        entries = offsets, columns, s, linked, group, torch.exp(-half[linked]), alpha
-        found = TorchRestriction(WalkOperator(*entries), half, alpha)
+        scale = torch.exp(-half[linked])
+        matrix = WalkMatrix(offsets, columns, s, linked, group, scale, alpha)
+        found = TorchRestriction(WalkOperator(matrix), half, alpha)
         if everything:
             self._whole[alpha] = found
             if self.levels:
-                found.precondition = Preconditioner(*entries, half, rows, self.levels, self.copies)
+                found.precondition = Preconditioner(matrix, half, rows, self.levels, self.copies)
         return found
 
     def log_first_step(self) -> Tensor:

@@ -7,6 +7,7 @@ bag", which is what there is elsewhere: a weighted sum of rows of the block for 
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -47,27 +48,34 @@ class SparseProduct:
         return self._matrix @ v
 
 
+class WalkMatrix(NamedTuple):
+    """S and its must-links, and α."""
+
+    offsets: Tensor  # of S without must-links, row by row, as the next two
+    columns: Tensor
+    values: Tensor
+    linked: Tensor  # rows with must-links
+    group: Tensor  # their class numbers, ascending
+    scale: Tensor  # their 1/√d
+    alpha: float
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal of A = I - αS, which must-links have taken themselves out of."""
+        found = self.values.new_ones(len(self.offsets) - 1)
+        found[self.linked] += self.alpha * self.scale.square()
+        return found
+
+
 class WalkOperator:
     """v → v - α(S v + must-links).
-
-    `offsets` to `values` are S without must-links, `linked` the rows that have some, `group` their
-    class numbers, ascending, and `scale` their 1/√d.
 
     Must-links are D^-½ (YYᵀ - I) D^-½ on the labelled rows, never written out: YᵀD^-½ v is
     appended to v, and the rest is one product with few entries more. On a graphics
     processor every operation counts, however small.
     """
 
-    def __init__(
-        self,
-        offsets: Tensor,
-        columns: Tensor,
-        values: Tensor,
-        linked: Tensor,
-        group: Tensor,
-        scale: Tensor,
-        alpha: float,
-    ) -> None:
+    def __init__(self, matrix: WalkMatrix) -> None:
+        offsets, columns, values, linked, group, scale, alpha = matrix
         n, counts = len(offsets) - 1, offsets.diff()
         more = torch.ones_like(counts)
         more[linked] += 1
@@ -77,10 +85,8 @@ class WalkOperator:
         where = columns.new_empty(len(columns) + n + len(linked))
         entries = values.new_empty(len(where))
         where[at], entries[at] = columns, -alpha * values
-        diagonal = torch.ones(n, dtype=values.dtype, device=values.device)
-        diagonal[linked] += alpha * scale.square()
         where[ends - 1] = torch.arange(n, dtype=where.dtype, device=where.device)
-        entries[ends - 1] = diagonal
+        entries[ends - 1] = matrix.diagonal()
         self._sums: SparseProduct | None = None
         if len(linked):
             members = run_offsets(group)
