@@ -22,45 +22,36 @@ class TorchKernels(Kernels):
         self.device = device
 
     def array(self, values: Any, dtype: Any = None) -> Any:
-        """Return a NumPy array as a tensor."""
         return torch.as_tensor(values, dtype=dtype, device=self.device)
 
     def host(self, values: Any) -> Any:
-        """Return a tensor as an array of NumPy."""
         return to_numpy(values)
 
     def arange(self, n: int) -> Any:
-        """Return 0, 1, … n - 1."""
         return torch.arange(n, device=self.device)
 
     def full(self, shape: int | tuple[int, int], value: float) -> Any:
-        """Return a number so many times, in double precision."""
         sizes = (shape,) if isinstance(shape, int) else shape
         return torch.full(sizes, value, dtype=torch.float64, device=self.device)
 
     def long(self, values: Any) -> Any:
-        """Return whole numbers in 64 bits."""
         return values.long()
 
     def mask(self, rows: Any, n: int) -> Any:
-        """Return n truth values, true for some rows."""
         mask = torch.zeros(n, dtype=torch.bool, device=self.device)
         mask[rows] = True
         return mask
 
     def repeat(self, values: Any, count: int) -> Any:
-        """Return every value so many times."""
         return values.repeat_interleave(count)
 
     def order(self, *keys: Any) -> Any:
-        """Return the order by the last key; equal ones by the key before, and so on."""
         order = torch.sort(keys[0], stable=True)[1]
         for key in keys[1:]:
             order = order[torch.sort(key[order], stable=True)[1]]
         return order
 
     def distinct(self, numbers: Any) -> Any:
-        """Return the distinct numbers, sorted."""
         return torch.unique(numbers)
 
     def median(self, values: Any) -> float:
@@ -70,23 +61,18 @@ class TorchKernels(Kernels):
         return float(ordered[[(n - 1) // 2, n // 2]].mean())
 
     def runs(self, offsets: Any) -> Any:
-        """Return the runs that start at all offsets but the last."""
         return Runs(offsets)
 
     def runs_of(self, numbers: Any) -> Any:
-        """Return the runs of equal numbers."""
         return Runs.of_numbers(numbers)
 
     def at_least(self, values: Any, least: float, out: Any = None) -> Any:
-        """Return values, or `least` where they are less."""
         return torch.clamp(values, min=least, out=out)
 
     def at_most(self, values: Any, most: float, out: Any = None) -> Any:
-        """Return values, or `most` where they are more."""
         return torch.clamp(values, max=most, out=out)
 
     def log(self, values: Any, out: Any = None) -> Any:
-        """Return logarithms, -inf of 0."""
         return torch.log(values, out=out)
 
     def total(self, terms: Any) -> Any:
@@ -94,11 +80,9 @@ class TorchKernels(Kernels):
         return terms.sum(0)
 
     def combined(self, terms: Any, weights: Any) -> Any:
-        """Return Σ_i terms[i]·weights[i]."""
         return (terms * weights.unflatten(0, (-1, *[1] * (terms.ndim - weights.ndim)))).sum(0)
 
     def packed(self, chosen: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
-        """Return what is chosen in every column, moved to the front."""
         counts = chosen.sum(0)
         index = torch.argsort((~chosen).to(torch.uint8), dim=0, stable=True)[: int(counts.max())]
 

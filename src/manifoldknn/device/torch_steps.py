@@ -144,12 +144,10 @@ class TorchSteps(Steps):
         return GivenIndex(X, *lists_brought(neighbors), metric=metric, otherwise=opened)
 
     def searches_exactly(self, X: Any, metric: Any, shape: tuple[int, int]) -> bool:
-        """Tell whether ``neighbors="auto"`` is exact for samples like X in some number."""
         del X, metric
         return exact_pays(shape[0], *shape)
 
     def lists(self, index: NeighborIndex, n_neighbors: int) -> Neighbors:
-        """Return the neighbours of every sample."""
         first = getattr(index, "first", index)
         if not isinstance(first, TorchIndex) or first.device_rows is None:
             logger.info("neighbours are taken from the CPU (they are not searched on the device)")
@@ -186,7 +184,6 @@ class TorchSteps(Steps):
         by_class: bool, n_jobs: int | None, reach: float,
         start: Floats | None, **accuracy: Any,
     ) -> Walked:  # fmt: skip
-        """Walk from all labelled samples."""
         walked = None
         if isinstance(built, TorchBuilt):
             self._tell(built, alpha)
@@ -208,7 +205,6 @@ class TorchSteps(Steps):
         self, built: BuiltGraph, codes: Ints, groups: list[Ints],
         n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
     ) -> list[Floats]:  # fmt: skip
-        """Return log f of rows while their labels are hidden, group by group."""
         logs = None
         if isinstance(built, TorchBuilt):
             go = partial(hidden_on_device, built.there, codes, groups, n_classes, alpha)

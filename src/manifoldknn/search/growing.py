@@ -90,7 +90,6 @@ class GrowingIndex(NeighborIndex):
 
     @property
     def template(self) -> Any:
-        """Samples of the dtype and form that new rows must have, in no particular number."""
         return self.first.X
 
     @property
@@ -105,7 +104,6 @@ class GrowingIndex(NeighborIndex):
 
     @property
     def n_samples(self) -> int:
-        """Number of samples searched."""
         return self.first.n_samples + self.n_late
 
     @property
@@ -119,7 +117,6 @@ class GrowingIndex(NeighborIndex):
         return np.concatenate(both)
 
     def rows(self, chosen: Ints) -> Any:
-        """Return some of the samples."""
         n = self.first.n_samples
         if self.late is None or (chosen.size and chosen.max() < n):
             return self.first.X[chosen]
@@ -158,7 +155,6 @@ class GrowingIndex(NeighborIndex):
         return self.n_late > max(_FEW_LATE_ROWS, self.first.n_samples // _LATE_SHARE)
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
-        """Return the nearest *other* samples of every sample."""
         if self.late is None:
             return self.first.among_samples(n_neighbors)
         n = self.first.n_samples
@@ -189,11 +185,9 @@ class GrowingIndex(NeighborIndex):
         return Neighbors(both[0].astype(np.intp, copy=False), both[1])
 
     def release(self) -> None:
-        """Give back what only a search needs; the next search makes it again."""
         self.first.release()
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
-        """Return the nearest samples of new rows."""
         n = self.first.n_samples
         found = self.first.query(Q, min(n_neighbors, n))
         if self.late is None:

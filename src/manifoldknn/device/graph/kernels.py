@@ -67,7 +67,6 @@ class TorchSearch(PartSearch):
         return measure
 
     def rows(self, chosen: Any) -> Any:
-        """Return some samples."""
         return self.X[chosen]
 
     def centres(self, chosen: Any) -> Any:
@@ -145,7 +144,6 @@ class TorchGraphKernels(TorchKernels, GraphKernels):
         return tuple(pairs)
 
     def spanning_forest(self, low: Any, high: Any, length: Any, n: int) -> tuple[Any, Any]:
-        """Tell which edges belong to the minimum spanning forest, and the part of each node."""
         # Sorted by (low, high) before: equal lengths stay in that order.
         order = torch.sort(length, stable=True)[1]
         in_forest, parts = spanning_forest(low[order], high[order], n)
@@ -159,7 +157,6 @@ class TorchGraphKernels(TorchKernels, GraphKernels):
         return X.cpu().numpy(), GRAPH
 
     def distance_blocks(self, X: Any, rows: Ints, metric: Any) -> Iterator[tuple[Ints, Any]]:
-        """Yield some of the rows and their distances to every sample, block by block."""
         del metric
         n, n_features = X.shape
         centre = X.mean(0, dtype=torch.float64)
@@ -183,6 +180,5 @@ class TorchGraphKernels(TorchKernels, GraphKernels):
         return euclidean_pairs(values, values, place[: len(one)], place[len(one) :])
 
     def part_search(self, X: Any, parts: Ints, metric: Any, n_jobs: int | None) -> TorchSearch:
-        """Return a search over the members of parts."""
         del n_jobs
         return TorchSearch(X, parts, metric=metric, n_jobs=1, kernels=self)

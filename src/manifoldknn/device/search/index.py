@@ -100,7 +100,6 @@ class TorchIndex(NeighborIndex):
 
     @property
     def n_samples(self) -> int:
-        """Number of samples searched."""
         return int(self._samples.shape[0])
 
     @property
@@ -122,7 +121,6 @@ class TorchIndex(NeighborIndex):
         return self._device_rows if self._ready() else None
 
     def rows(self, chosen: Ints) -> Any:
-        """Return some of the samples."""
         if self._host is not None:
             return self._host[chosen]
         import torch
@@ -155,7 +153,6 @@ class TorchIndex(NeighborIndex):
         return near.long(), away
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
-        """Return the nearest *other* samples of every sample."""
         if not self._ready():
             assert self._instead is not None
             return self._instead.among_samples(n_neighbors)
@@ -163,7 +160,6 @@ class TorchIndex(NeighborIndex):
         return Neighbors(to_host(near, np.intp), to_host(away))
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
-        """Return the nearest samples of new rows."""
         if not self._ready():
             assert self._instead is not None
             return self._instead.query(Q, n_neighbors)
