@@ -24,7 +24,7 @@ from manifoldknn.base.tensors import (
     to_host,
 )
 from manifoldknn.device.checked_samples import check_new_tensor, check_tensor
-from manifoldknn.device.extend.prediction import KnownSimilarities, device_votes
+from manifoldknn.device.extend.prediction import KnownSimilarities, device_similarities
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe, torch_graph
 from manifoldknn.device.memory import available_memory
 from manifoldknn.device.resident_rows import check_searchable
@@ -258,9 +258,7 @@ class TorchSteps(Steps):
             yield from super().votes(model, check_new_samples(model, as_numpy(X), index.template))
             return
         n_neighbors = min(model.graph_neighbors, index.n_samples)
-        for part, logs, nobody in device_votes(
-            X, first, known, np.asarray, n_neighbors=n_neighbors
-        ):
+        for part, logs, nobody in device_similarities(X, first, known, n_neighbors=n_neighbors):
             yield part, model.fitted_.shares(logs, X[part]), nobody
 
     def _similarities(self, source: Similarities, rows: Any) -> KnownSimilarities | None:

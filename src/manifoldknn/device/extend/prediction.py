@@ -6,12 +6,12 @@ is that of the CPU itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from manifoldknn.base import Array, Bools, Floats
+from manifoldknn.base import Array, Bools
 from manifoldknn.base.tensors import (
     is_out_of_memory,
     is_tensor,
@@ -104,19 +104,10 @@ class KnownSimilarities:
         return (logs - torch.where(unreached, 0.0, largest)).to(self._logs.dtype), unreached[:, 0]
 
 
-def device_votes(
-    X: Any,
-    index: TorchIndex,
-    known: KnownSimilarities,
-    shares: Callable[[Array], Floats],
-    *,
-    n_neighbors: int,
-) -> Iterator[tuple[slice, Floats, Bools]]:
-    """Yield chunks of new rows: the shares of their votes, and which nobody votes for.
-
-    `shares` makes class shares of logarithms of similarities: rows that sum to 1, all 0 where
-    nobody votes.
-    """
+def device_similarities(
+    X: Any, index: TorchIndex, known: KnownSimilarities, *, n_neighbors: int
+) -> Iterator[tuple[slice, Array, Bools]]:
+    """Yield chunks of new rows: logarithms of their similarities, and which nobody votes for."""
     rows = index.device_rows
     assert rows is not None
     columns = known.source.logs.shape[1]
@@ -139,7 +130,7 @@ def device_votes(
                 raise
             step = max(1, step // 2)
         else:
-            yield part, shares(logs), unreached
+            yield part, logs, unreached
             start = part.stop
             continue
         release(rows.device)

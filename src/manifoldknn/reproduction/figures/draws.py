@@ -140,18 +140,15 @@ def _draw(rows: list[Row]) -> Any:
     for ax, data in zip(axes.flat, DATA_SETS):
         bars = {m: [found.get((data, p, m)) for p in PROTOCOLS] for m in shown}
         named = grouped_bars(ax, list(PROTOCOLS), bars)
-        ax.set_title(data)
-        ax.set_ylabel("error (%)")
+        ax.set(title=data, ylabel="error (%)")
     for ax, protocol in zip(axes[2], PROTOCOLS):
         ax.plot([0, 1], [0, 1], color="#9a9a9a", linewidth=1)
         for method in _OURS:
             of_method = [r for r in _of(rows, protocol) if r["method"] == method]
             confidence, right = _reliability(of_method)
             ax.plot(confidence, right, **STYLES[method] | {"markersize": 4})
-        ax.set_title(f"reliability at {protocol}, all sets")
-        ax.set_xlabel("confidence")
-        ax.set_ylabel("share right")
-        ax.set_ylim(0, 1.02)
+        ax.set(title=f"reliability at {protocol}, all sets", ylim=(0, 1.02))
+        ax.set(xlabel="confidence", ylabel="share right")
     figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=3)
     return figure
 

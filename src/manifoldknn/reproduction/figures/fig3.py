@@ -90,9 +90,7 @@ def _draw(rows: list[Row]) -> Any:
     right.bar(places - 0.2, made, 0.38, color=COLORS[0], label="reconstructed: Σ z_i w̄_i")
     right.bar(places + 0.2, again, 0.38, color="#c8c8c8", label="walked again with the sample")
     right.set_xticks(places, [_label(i) for i in range(len(made))])
-    right.set_yscale("log")
-    right.set_xlabel("labelled sample")
-    right.set_ylabel("walk weight w̄")
+    right.set(yscale="log", xlabel="labelled sample", ylabel="walk weight w̄")
     right.set_title("(b) its walk weights from theirs")
     right.set_ylim(top=60 * max(made.max(), again.max()))
     right.legend(loc="upper right")
@@ -114,13 +112,9 @@ def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
     ax.scatter([x], [y], s=190, marker="*", c=COLORS[1], edgecolors="black", zorder=3,
                label="new sample x")  # fmt: skip
     reach = 1.5 * np.abs(near - [x, y]).max()
-    ax.set_xlim(x - reach, x + reach)
-    ax.set_ylim(y - reach, y + reach)
-    ax.set_aspect("equal")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(aspect="equal", xticks=[], yticks=[], title="(a) x from its neighbours: z ≥ 0, Σ z = 1")
+    ax.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach))
     ax.spines[["top", "right"]].set_visible(True)
-    ax.set_title("(a) x from its neighbours: z ≥ 0, Σ z = 1")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=1)
 
 

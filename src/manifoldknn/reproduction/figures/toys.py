@@ -74,10 +74,7 @@ def _draw_samples(ax: Any, rows: Sequence[Row], title: str, k: int | None = None
     else:
         scatter([r for r in plain if r[f"k{k}"] != r["class"]], "o", s=42, c="none",
                 edgecolors="black", linewidths=0.6, zorder=3)  # fmt: skip
-    ax.set_title(title)
-    ax.set_aspect("equal")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(title=title, aspect="equal", xticks=[], yticks=[])
     ax.spines[["left", "bottom"]].set_visible(False)
 
 
