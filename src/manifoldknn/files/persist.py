@@ -33,9 +33,15 @@ from manifoldknn.files.archive import (
     write_archive,
 )
 from manifoldknn.files.forest import put_forest, restored_forest
-from manifoldknn.files.json_values import array_from_plain, array_to_plain, from_plain, to_plain
+from manifoldknn.files.json_values import (
+    array_from_plain,
+    array_to_plain,
+    from_plain,
+    put_row_index,
+    restored_row_index,
+    to_plain,
+)
 from manifoldknn.files.learning_state import restored_state, state_arrays, state_data
-from manifoldknn.files.row_index import put_row_index, restored_row_index
 from manifoldknn.graph.links import HandLinks, check_links, row_pairs
 from manifoldknn.model.fitted import Fitted, recipe_of
 from manifoldknn.model.geometry import opened

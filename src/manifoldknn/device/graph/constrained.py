@@ -19,8 +19,7 @@ from manifoldknn.base import Ints
 from manifoldknn.base.csr import narrowest
 from manifoldknn.base.tensors import doubles, is_out_of_memory, release
 from manifoldknn.device.graph.kernels import TorchGraphKernels
-from manifoldknn.device.kernels import TorchKernels
-from manifoldknn.device.transfer import to_numpy
+from manifoldknn.device.kernels import TorchKernels, to_numpy
 from manifoldknn.graph import weights
 from manifoldknn.graph.constrained import GraphRecipe, graph_recipe
 from manifoldknn.graph.weights import ConstrainedGraph

@@ -14,8 +14,7 @@ from torch import Tensor
 from manifoldknn.base import Floats, Ints
 from manifoldknn.base.distances import EUCLIDEAN, euclidean_pairs
 from manifoldknn.device.graph.spanning import spanning_forest
-from manifoldknn.device.kernels import TorchKernels
-from manifoldknn.device.segments import Runs
+from manifoldknn.device.kernels import Runs, TorchKernels
 from manifoldknn.graph.kernels import GRAPH, GraphKernels
 from manifoldknn.graph.partsearch import Measure, PartSearch
 from manifoldknn.search.neighbors import Neighbors

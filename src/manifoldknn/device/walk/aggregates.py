@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from manifoldknn.device.graph.constrained import row_log_sums
-from manifoldknn.device.segments import Runs
+from manifoldknn.device.kernels import Runs
 from manifoldknn.device.walk.products import SparseProduct, WalkMatrix
 from manifoldknn.walk import aggregates as rules
 

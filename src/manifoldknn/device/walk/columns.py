@@ -23,7 +23,7 @@ from manifoldknn.base import Floats, Ints
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.tensors import free_bytes, is_out_of_memory, release
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe
-from manifoldknn.device.transfer import to_numpy
+from manifoldknn.device.kernels import to_numpy
 from manifoldknn.device.walk.aggregates import Levels
 from manifoldknn.device.walk.normalized import NormalizedTorchGraph
 from manifoldknn.vote.densities import FIRST_REACH

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from manifoldknn.device.graph.constrained import TorchGraph, row_log_sums
 from manifoldknn.device.graph.spanning import connected_parts
-from manifoldknn.device.kernels import TorchKernels
-from manifoldknn.device.segments import Runs, ragged
+from manifoldknn.device.kernels import Runs, TorchKernels, ragged
 from manifoldknn.device.walk.aggregates import Levels, Preconditioner, aggregates
 from manifoldknn.device.walk.products import WalkMatrix, WalkOperator
 from manifoldknn.device.walk.restriction import TorchRestriction

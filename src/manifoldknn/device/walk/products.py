@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from manifoldknn.device.segments import run_offsets
+from manifoldknn.device.kernels import run_offsets
 
 
 class SparseProduct:
