@@ -1,18 +1,22 @@
-"""The neighbour search of a model that was fitted on a device."""
+"""The neighbour search of a model that was fitted on a device.
+
+PyTorch is imported when it is needed: a model may be read where there is none.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manifoldknn.base import Array, Ints
 from manifoldknn.base.tensors import as_numpy, chosen_device, is_tensor, to_host
-from manifoldknn.device.resident_rows import DeviceRows
-from manifoldknn.device.search.inverted import InvertedCells
-from manifoldknn.device.search.neighbors import exact_neighbors
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
+
+if TYPE_CHECKING:
+    from manifoldknn.device.resident_rows import DeviceRows
+    from manifoldknn.device.search.inverted import InvertedCells
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +63,9 @@ class TorchIndex(NeighborIndex):
         self._open(device)
 
     def _open(self, device: Any) -> None:
+        from manifoldknn.device.resident_rows import DeviceRows
+        from manifoldknn.device.search.inverted import InvertedCells
+
         self._device_rows: DeviceRows | None = DeviceRows(self._samples, self.metric, device)
         exact = exact_pays(self.n_samples, *self._samples.shape)
         name = ("exact" if exact else "inverted") if self.engine == "auto" else self.engine
@@ -134,6 +141,8 @@ class TorchIndex(NeighborIndex):
         """
         import torch
 
+        from manifoldknn.device.search.neighbors import exact_neighbors
+
         self._ready()
         rows = self._device_rows
         assert rows is not None
@@ -144,6 +153,8 @@ class TorchIndex(NeighborIndex):
 
     def device_query(self, Q: Any, n_neighbors: int) -> tuple[Any, Any]:
         """Return the nearest samples of new rows like ``device_rows.exact``, as tensors."""
+        from manifoldknn.device.search.neighbors import exact_neighbors
+
         rows = self._device_rows
         assert rows is not None
         quick = exact_pays(len(Q), len(rows), rows.n_features, few=True)

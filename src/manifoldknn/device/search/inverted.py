@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 from manifoldknn.base import Ints
 from manifoldknn.base.tensors import tile_rows, with_tiles
@@ -48,8 +49,6 @@ def cell_centers(products: Any, rng: np.random.Generator) -> tuple[Any, Any]:
     whole numbers: rows are counted in units of 2^-30, and integers add up to the same whatever the
     order that a device adds them in.
     """
-    import torch
-
     n, device = len(products), products.device
     n_cells = max(1, int(_CELLS_PER_ROOT * n**0.5))
     n_cells = min(n_cells, n)
@@ -68,8 +67,6 @@ def cell_centers(products: Any, rng: np.random.Generator) -> tuple[Any, Any]:
 
 def _means(sample: Any, fixed: Any, nearest: Any, centers: Any) -> Any:
     """Return the mean of every cell's rows, or its centre where it has none."""
-    import torch
-
     counts = torch.bincount(nearest, minlength=len(centers))[:, None]
     if fixed is None:  # a device without doubles
         sums = torch.zeros_like(centers).index_add_(0, nearest, sample)
@@ -81,8 +78,6 @@ def _means(sample: Any, fixed: Any, nearest: Any, centers: Any) -> Any:
 
 def nearest_centers(products: Any, centers: Any, norms: Any, count: int) -> Any:
     """Return the numbers of the `count` nearest centres of every row, the nearest first."""
-    import torch
-
     out = torch.empty((len(products), count), dtype=torch.int64, device=products.device)
 
     def fill(part: slice) -> None:
@@ -105,8 +100,6 @@ class InvertedCells:
     """
 
     def __init__(self, rows: DeviceRows, *, seed: int) -> None:
-        import torch
-
         self.rows = rows
         rng = np.random.default_rng(seed)
         with matrix_precision("highest"):
@@ -122,8 +115,6 @@ class InvertedCells:
 
     def _tune(self, rng: np.random.Generator) -> None:
         """Widen the search until a sample of rows finds enough of its neighbours."""
-        import torch
-
         n, rows = len(self.rows), self.rows
         places = np.sort(rng.choice(n, min(_CHECKED_ROWS, n), replace=False))
         self._checked = self._order[torch.as_tensor(places, device=rows.device)].to(rows.wide)
@@ -152,8 +143,6 @@ class InvertedCells:
 
         Its centre looks too: there may be no row.
         """
-        import torch
-
         n_cells, device = self.n_cells, products.device
         linked = torch.zeros(n_cells * n_cells, dtype=torch.bool, device=device)
 
@@ -187,8 +176,6 @@ class InvertedCells:
 
     def among_samples(self, count: int) -> tuple[Any, Any]:
         """Return the nearest *other* samples of every sample, as far as they were found."""
-        import torch
-
         near, away = self.search(self.rows.exact, count, itself=True)
         if count >= self._truth.shape[1] - 1:  # measure again, now that whole cells were searched
             both = torch.cat([self._checked[:, None], near[self._checked].long()], dim=1)
@@ -211,8 +198,6 @@ class InvertedCells:
         follow the links of their `n_homes` nearest cells. `everywhere`: look at all samples where
         the cells have too few.
         """
-        import torch
-
         rows, whole = self.rows, itself
         width = min(count + whole + _SPARE, len(rows))
         with matrix_precision("highest"):
@@ -240,8 +225,6 @@ class InvertedCells:
 
     def _for_new(self, products: Any, width: int, n_homes: int) -> Any:
         """Return candidates of rows that may lie between cells, at home in several."""
-        import torch
-
         n_homes = min(n_homes, self.n_cells)
         cells = torch.arange(self.n_cells + 1, device=products.device)
         found = []
@@ -258,8 +241,6 @@ class InvertedCells:
 
         Rows ``order[bounds[c]:bounds[c + 1]]`` are at home in cell c.
         """
-        import torch
-
         device = products.device
         out = torch.full((len(products), width), -1, dtype=torch.int32, device=device)
         for cell, places in self._unions(np.flatnonzero(np.diff(bounds))):
@@ -282,8 +263,6 @@ class InvertedCells:
 
     def _unions(self, cells: Ints) -> Iterator[tuple[int, Any]]:
         """Yield cells and the places of all rows in the cells they are linked with."""
-        import torch
-
         linked = _ranges(self._links[cells], self._links[cells + 1])
         ends = np.append(0, np.cumsum(self._links[cells + 1] - self._links[cells]))
         sizes, starts = np.diff(self._bounds)[self._linked[linked]], self._linked[linked]
