@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.base import Bools, Floats, Ints
+from manifoldknn.base.labels import EncodedLabels
 from manifoldknn.base.samples import check_new_samples
 from manifoldknn.base.tensors import as_numpy, chosen_rows
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
 from manifoldknn.extend.reconstruct import Reconstruction, reconstruction
-from manifoldknn.search.neighbors import ExactIndex
+from manifoldknn.search.neighbors import ExactIndex, NeighborIndex
 from manifoldknn.vote.deciders import deciding_labels
 from manifoldknn.vote.similarities import Similarities, combined
 from manifoldknn.vote.votes import NeighborVote, heaviest, winners
@@ -72,21 +73,20 @@ def answered(
     if found is fitted.walk.similarities and not fitted.walk.converged:
         # The unfinished walk, warned about already, also leaves connected rows without weights.
         starved = unreached & fitted.graph.reached(fitted.labels.labeled)
-        _ask_nearest(model, X, starved, shares, codes)
+        ask_nearest(model, fitted.labels, fitted.index, X, starved, shares, codes)
         unreached &= ~starved
     if unreached.any():
         _resolve_unreached(model, X, unreached, shares, codes)
     return shares, codes, unreached
 
 
-def _ask_nearest(
-    model: ManifoldKNNClassifier, X: Any, rows: Bools, shares: Floats, codes: Ints
+def ask_nearest(
+    model: Any, labels: EncodedLabels, index: NeighborIndex, X: Any, rows: Bools, *answers: Any
 ) -> None:
-    """Answer some rows by their nearest labelled sample."""
+    """Answer some rows by their nearest labelled sample: shares, if there are any, and codes."""
     if not rows.any():
         return
-    labels, index = model.fitted_.labels, model.fitted_.index
-    labeled = labels.labeled
+    labeled, (shares, codes) = labels.labeled, answers
     search = ExactIndex(index.rows(labeled), metric=model.metric, n_jobs=model.n_jobs)
     nearest = search.query(chosen_rows(X, rows), 1).indices[:, 0]
     codes[rows] = labels.codes[labeled[nearest]]
@@ -98,13 +98,20 @@ def _resolve_unreached(
     model: ManifoldKNNClassifier, X: Any, unreached: Bools, shares: Floats, codes: Ints
 ) -> None:
     """Answer rows that nobody reaches as `on_unreached` says, and say so."""
-    message = (
-        f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
-        f"(the first is row {np.argmax(unreached)})"
-    )
     advice = "label a row near them, or raise graph_neighbors"
     if model.graph != "pruned":
         advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
+    message = f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample"
+    known = model.fitted_.labels, model.fitted_.index
+    resolve_unreached(model, *known, X, unreached, shares, codes, message=message, advice=advice)
+
+
+def resolve_unreached(
+    model: Any, labels: EncodedLabels, index: NeighborIndex, X: Any, unreached: Bools,
+    shares: Floats, codes: Ints, *, message: str, advice: str,
+) -> None:  # fmt: skip
+    """Answer unreached rows as the model's `on_unreached` says, and say so; shares may be none."""
+    message += f" (the first is row {np.argmax(unreached)})"
     if model.on_unreached == "raise":
         raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
     if model.on_unreached == "abstain":
@@ -113,7 +120,7 @@ def _resolve_unreached(
         codes[unreached] = -1
         done = "they stay unlabelled"
     else:
-        _ask_nearest(model, X, unreached, shares, codes)
+        ask_nearest(model, labels, index, X, unreached, shares, codes)
         done = "they got the class of the nearest labelled sample"
     warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
 
