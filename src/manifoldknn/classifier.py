@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.labels import EncodedLabels, encode_labels
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.base.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
@@ -20,8 +20,9 @@ from manifoldknn.device.steps import BuiltGraph, Steps, choose_steps
 from manifoldknn.exceptions import warn_caller
 from manifoldknn.extend.offmanifold import OwnResiduals, ReconstructionError
 from manifoldknn.graph.links import HandLinks, check_links, hand_links
-from manifoldknn.model.answering import answered, deciders, new_rows, predicted
+from manifoldknn.model.answering import answered, new_rows, predicted
 from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
+from manifoldknn.model.deciding import deciders
 from manifoldknn.model.fitted import Fitted, all_or_nothing
 from manifoldknn.model.geometry import (
     Geometry,
@@ -337,7 +338,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         *,
         links: HandLinks,
         row_index: Any,
-        start: Floats | None = None,
+        start: NDArray[np.float64] | None = None,
     ) -> None:
         """Neighbours → graph → walk → vote; if `geometry` is known, nobody has to `search`."""
         n, n_classes = X.shape[0], len(labels.classes)
@@ -401,8 +402,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self,
         steps: Steps,
         built: BuiltGraph,
-        codes: Ints,
-        start: Floats | None = None,
+        codes: NDArray[np.intp],
+        start: NDArray[np.float64] | None = None,
         reach: float = FIRST_REACH,
     ) -> Walked:
         walk = steps.walk(
@@ -418,8 +419,15 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         return walk
 
     def _voted(
-        self, steps: Steps, built: BuiltGraph, codes: Ints, walk: Walked, partner: Partner | None
-    ) -> tuple[Walked, Vote, list[Ints], list[Floats], list[Floats]]:
+        self,
+        steps: Steps,
+        built: BuiltGraph,
+        codes: NDArray[np.intp],
+        walk: Walked,
+        partner: Partner | None,
+    ) -> tuple[
+        Walked, Vote, list[NDArray[np.intp]], list[NDArray[np.float64]], list[NDArray[np.float64]]
+    ]:
         """Choose how similarities become shares.
 
         Returns a walk that is accurate as far as the vote looks, the vote, what was hidden for it,
@@ -431,7 +439,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         if self.vote == "neighbors":
             voters = NeighborVote(prior, codes[self.labeled_indices_], self.n_neighbors)
             return walk, voters, [], [], []
-        groups: list[Ints] = []
+        groups: list[NDArray[np.intp]] = []
         learned = isinstance(self.sharpness, str)
         if (learned or partner is not None) and len(prior) > 1:
             groups = hidden_groups(codes)
@@ -455,16 +463,16 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self,
         steps: Steps,
         built: BuiltGraph,
-        codes: Ints,
-        groups: list[Ints],
+        codes: NDArray[np.intp],
+        groups: list[NDArray[np.intp]],
         walk: Walked,
-        said: list[Floats],
-    ) -> tuple[tuple[float, float], list[Floats]]:
+        said: list[NDArray[np.float64]],
+    ) -> tuple[tuple[float, float], list[NDArray[np.float64]]]:
         """Return β and γ, and log f of the rows whose labels were hidden for them, by groups."""
         free = isinstance(self.sharpness, str)
         usual = usual_sharpness(walk.similarities.logs[codes < 0]) if free else self.sharpness
         powers = float(usual), 0.0
-        logs: list[Floats] = []
+        logs: list[NDArray[np.float64]] = []
         tol = np.inf
         # Where the vote turns out much sharper than expected, errors show more: hide again.
         while groups and hidden_tolerance(self.tol, powers[0]) < _NEAR_ENOUGH * tol:
@@ -482,7 +490,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 powers = best_sharpness(found, given, prior, centre), 0.0
         return powers, logs
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> NDArray[Any]:
         """Classify new rows by reconstruction from their neighbours.
 
         Parameters
@@ -503,7 +511,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         _, codes = predicted(self, X, with_shares=False)
         return self.fitted_.labels.decode(codes)
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class shares of the vote for new rows.
 
         Parameters
@@ -518,7 +526,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         """
         return predicted(self, X, with_shares=True)[0]
 
-    def kneighbors(self, X: Any = None) -> tuple[Floats, Ints]:
+    def kneighbors(self, X: Any = None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Tell which labelled samples decided a row, and how strongly.
 
         Parameters
@@ -543,7 +551,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         """
         return deciders(self, X)
 
-    def score_samples(self, X: Any = None) -> Floats:
+    def score_samples(self, X: Any = None) -> NDArray[np.float64]:
         """Score how well rows fit between the rows of the model; lower is odder.
 
         The score is -max(r / (r̄ + s̄), s / 2s̄): r the residual of the row's reconstruction,
@@ -568,7 +576,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         """
         return -oddities_of(self, X)
 
-    def is_off_manifold(self, X: Any = None) -> Bools:
+    def is_off_manifold(self, X: Any = None) -> NDArray[np.bool_]:
         """Tell which rows are far from everything the model has seen.
 
         Their class is a guess: the walk says nothing about where they are.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.base.tensors import as_numpy, chosen_device
 from manifoldknn.device.memory import check_memory
@@ -41,7 +41,7 @@ class BuiltGraph:
     graph: ConstrainedGraph
     shared: SharedGraph | None = field(default=None, kw_only=True)
 
-    def shared_by(self, codes: Ints, n_classes: int, alpha: float) -> SharedGraph:
+    def shared_by(self, codes: NDArray[np.intp], n_classes: int, alpha: float) -> SharedGraph:
         """Return what walks by class share, whichever labels are visible: made once."""
         if self.shared is None:
             way = chosen_way(NormalizedGraph(self.graph), alpha, n_columns=n_classes + 1)
@@ -87,15 +87,17 @@ class Steps:
         numbers: Any = found.indices.astype(np.int32 if index.n_samples < 2**31 else np.int64)
         return Neighbors(numbers, found.distances)
 
-    def graph(self, X: Any, neighbors: Neighbors, codes: Ints, **settings: Any) -> BuiltGraph:
+    def graph(
+        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], **settings: Any
+    ) -> BuiltGraph:
         """Return the constrained graph; settings are those of `graph_recipe`."""
         recipe = graph_recipe(X, neighbors, **settings)
         return BuiltGraph(recipe, recipe.constrained(codes))
 
     def walk(
-        self, built: BuiltGraph, codes: Ints, n_classes: int, alpha: float, *,
+        self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
         by_class: bool, n_jobs: int | None, reach: float,
-        start: Floats | None, **accuracy: Any,
+        start: NDArray[np.float64] | None, **accuracy: Any,
     ) -> Walked:  # fmt: skip
         """Walk from all labelled samples."""
         labeled = np.flatnonzero(codes >= 0)
@@ -108,9 +110,9 @@ class Steps:
         )
 
     def hidden(
-        self, built: BuiltGraph, codes: Ints, groups: list[Ints],
+        self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
         n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
-    ) -> list[Floats]:  # fmt: skip
+    ) -> list[NDArray[np.float64]]:  # fmt: skip
         """Return log f of rows while their labels are hidden, group by group."""
         return hidden_densities(
             codes, groups, n_classes, built.shared_by(codes, n_classes, alpha),
@@ -121,7 +123,9 @@ class Steps:
         """Return new rows in the form of the fitted ones."""
         return check_new_samples(estimator, as_numpy(X), template)
 
-    def votes(self, model: Any, X: Any) -> Iterator[tuple[slice, Floats, Bools]]:
+    def votes(
+        self, model: Any, X: Any
+    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
         """Yield chunks of new rows: reconstructed, and voted for."""
         fitted, known = model.fitted_, model.fitted_.walk.similarities
         width = min(model.graph_neighbors, fitted.index.n_samples)

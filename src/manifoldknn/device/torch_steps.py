@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.base.tensors import (
     as_numpy,
@@ -24,7 +24,7 @@ from manifoldknn.base.tensors import (
     to_host,
 )
 from manifoldknn.device.checked_samples import check_new_tensor, check_tensor
-from manifoldknn.device.extend.prediction import KnownSimilarities, device_similarities
+from manifoldknn.device.extend.prediction import KnownSimilarities, device_votes
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe, torch_graph
 from manifoldknn.device.memory import available_memory
 from manifoldknn.device.resident_rows import check_searchable
@@ -144,10 +144,12 @@ class TorchSteps(Steps):
         return GivenIndex(X, *lists_brought(neighbors), metric=metric, otherwise=opened)
 
     def searches_exactly(self, X: Any, metric: Any, shape: tuple[int, int]) -> bool:
+        """Tell whether ``neighbors="auto"`` is exact for samples like X in some number."""
         del X, metric
         return exact_pays(shape[0], *shape)
 
     def lists(self, index: NeighborIndex, n_neighbors: int) -> Neighbors:
+        """Return the neighbours of every sample."""
         first = getattr(index, "first", index)
         if not isinstance(first, TorchIndex) or first.device_rows is None:
             logger.info("neighbours are taken from the CPU (they are not searched on the device)")
@@ -158,7 +160,9 @@ class TorchSteps(Steps):
         self._found = found, near, away, first.device_rows.exact
         return found
 
-    def graph(self, X: Any, neighbors: Neighbors, codes: Ints, **settings: Any) -> BuiltGraph:
+    def graph(
+        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], **settings: Any
+    ) -> BuiltGraph:
         """Return the constrained graph; the device selects pairs faster than it is sent them."""
         settings |= {"edges": None}
         found, self._found = self._found, None
@@ -180,10 +184,11 @@ class TorchSteps(Steps):
         return index.device_rows.exact
 
     def walk(
-        self, built: BuiltGraph, codes: Ints, n_classes: int, alpha: float, *,
+        self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
         by_class: bool, n_jobs: int | None, reach: float,
-        start: Floats | None, **accuracy: Any,
+        start: NDArray[np.float64] | None, **accuracy: Any,
     ) -> Walked:  # fmt: skip
+        """Walk from all labelled samples."""
         walked = None
         if isinstance(built, TorchBuilt):
             self._tell(built, alpha)
@@ -202,9 +207,10 @@ class TorchSteps(Steps):
         )  # fmt: skip
 
     def hidden(
-        self, built: BuiltGraph, codes: Ints, groups: list[Ints],
+        self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
         n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
-    ) -> list[Floats]:  # fmt: skip
+    ) -> list[NDArray[np.float64]]:  # fmt: skip
+        """Return log f of rows while their labels are hidden, group by group."""
         logs = None
         if isinstance(built, TorchBuilt):
             go = partial(hidden_on_device, built.there, codes, groups, n_classes, alpha)
@@ -244,7 +250,9 @@ class TorchSteps(Steps):
             return X  # looked through on the device, which is far quicker
         return super().new_rows(estimator, X, template)
 
-    def votes(self, model: Any, X: Any) -> Iterator[tuple[slice, Floats, Bools]]:
+    def votes(
+        self, model: Any, X: Any
+    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
         """Yield chunks of new rows: reconstructed on the device, and voted for."""
         index = model.fitted_.index
         first = getattr(index.first, "opened", index.first)
@@ -258,7 +266,9 @@ class TorchSteps(Steps):
             yield from super().votes(model, check_new_samples(model, as_numpy(X), index.template))
             return
         n_neighbors = min(model.graph_neighbors, index.n_samples)
-        for part, logs, nobody in device_similarities(X, first, known, n_neighbors=n_neighbors):
+        for part, logs, nobody in device_votes(
+            X, first, known, np.asarray, n_neighbors=n_neighbors
+        ):
             yield part, model.fitted_.shares(logs, X[part]), nobody
 
     def _similarities(self, source: Similarities, rows: Any) -> KnownSimilarities | None:

@@ -10,8 +10,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from manifoldknn.base import Array
 from manifoldknn.extend.offmanifold import OwnResiduals
 from manifoldknn.files.archive import Arrays, floats, numbers, require
 from manifoldknn.model.arrivals import UNKNOWN, Arrivals
@@ -105,7 +105,7 @@ def _arrivals(
     for name in ("residuals", "spacings", "gaps"):
         floats(arrays, f"late_{name}", (n_late,))
     known = walk.similarities
-    table: dict[str, Array] = {
+    table: dict[str, NDArray[Any]] = {
         "logs": known.logs,
         "log_scale": known.log_scale,
         "shares": classifier.label_distributions_,

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 import manifoldknn
-from manifoldknn.base import Floats, Ints
 from manifoldknn.base.labels import EncodedLabels
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.base.samples import check_spread
@@ -421,7 +421,9 @@ def _hidden(labels: EncodedLabels, arrays: Arrays) -> HiddenLabels | None:
     return HiddenLabels(rows, codes[rows], shares, weights, int(folds[0]))
 
 
-def _shares(vote: Vote, walk: Walked, answers: Ints, said: Floats | None) -> Floats:
+def _shares(
+    vote: Vote, walk: Walked, answers: NDArray[np.intp], said: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
     """Return the votes for all rows; those for unreached rows as they were answered."""
     shares = vote.shares(walk.similarities.logs, said)
     lost = np.flatnonzero(~shares.any(axis=1))

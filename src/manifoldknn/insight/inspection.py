@@ -9,10 +9,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.insight.dimension import intrinsic_dimension
 from manifoldknn.insight.repeats import row_keys
@@ -162,7 +162,7 @@ def inspect(classifier: ManifoldKNNClassifier, *, index: Any = None) -> GraphHea
     return health
 
 
-def hops_from_labels(W: Any, labeled: Ints) -> Ints:
+def hops_from_labels(W: Any, labeled: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return how many edges each row is away from the nearest labelled one, -1 where no path leads.
 
     Every stored entry of the symmetric W is an edge.
@@ -183,13 +183,13 @@ def hops_from_labels(W: Any, labeled: Ints) -> Ints:
     return hops
 
 
-def _as_sparse(log_weights: Floats) -> Any:
+def _as_sparse(log_weights: NDArray[np.float64]) -> Any:
     """Return a dense graph as a sparse one, whose entries may be log 1 = 0."""
     rows, cols = np.nonzero(np.isfinite(log_weights))
     return sparse.csr_array((log_weights[rows, cols], (rows, cols)), shape=log_weights.shape)
 
 
-def _parts(W: Any, codes: Ints, above: float) -> tuple[int, Ints]:
+def _parts(W: Any, codes: NDArray[np.intp], above: float) -> tuple[int, NDArray[np.intp]]:
     """Return connected parts of the edges above a log weight, must-links included."""
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     strong = W.data > above
@@ -203,7 +203,9 @@ def _parts(W: Any, codes: Ints, above: float) -> tuple[int, Ints]:
     return int(count), part.astype(np.intp)
 
 
-def _islands(W: Any, codes: Ints, ids: Array) -> tuple[list[dict[str, Any]], int]:
+def _islands(
+    W: Any, codes: NDArray[np.intp], ids: NDArray[Any]
+) -> tuple[list[dict[str, Any]], int]:
     count, part = _parts(W, codes, _WEAK)
     if count == 1:
         return [], 0
@@ -227,7 +229,7 @@ def _typical_weight(W: Any) -> float:
     return float(np.exp(np.median(best))) if best.size else float("nan")
 
 
-def _hubs(occurrences: Ints, k: int, ids: Array) -> list[dict[str, Any]]:
+def _hubs(occurrences: NDArray[np.intp], k: int, ids: NDArray[Any]) -> list[dict[str, Any]]:
     top = np.argsort(-occurrences, kind="stable")[:_LISTED]
     return [
         {"id": _plain(ids[i]), "count": int(occurrences[i])}
@@ -236,7 +238,9 @@ def _hubs(occurrences: Ints, k: int, ids: Array) -> list[dict[str, Any]]:
     ]
 
 
-def _duplicates(X: Any, codes: Ints, ids: Array) -> tuple[int, list[tuple[Any, Any]]]:
+def _duplicates(
+    X: Any, codes: NDArray[np.intp], ids: NDArray[Any]
+) -> tuple[int, list[tuple[Any, Any]]]:
     """Count rows that repeat an earlier one, and pair equal rows of different labels."""
     keys = list(row_keys(X))
     with_label: dict[bytes, int] = {}

@@ -9,14 +9,15 @@ nowhere in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.model.fitted import graph_recipe
-from manifoldknn.model.rowids import NamedRows, check_all_walked, fitted_row_ids
+from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 from manifoldknn.vote.densities import DensityWalk
 from manifoldknn.vote.hidden import fold_numbers
 from manifoldknn.vote.sharpness import usual_sharpness
@@ -35,7 +36,7 @@ _LOOSER, _LOOSEST = 100.0, 0.1
 
 
 @dataclass(frozen=True)
-class LabelErrors(NamedRows):
+class LabelErrors:
     """Labelled rows that the others would call something else, most suspicious first.
 
     Attributes
@@ -54,14 +55,31 @@ class LabelErrors(NamedRows):
         How many labels could be judged, and how many there are.
     """
 
-    ids: Array
-    rows: Ints
-    given: Array
-    suggested: Array
-    given_share: Floats
-    suggested_share: Floats
+    ids: NDArray[Any]
+    rows: NDArray[np.intp]
+    given: NDArray[Any]
+    suggested: NDArray[Any]
+    given_share: NDArray[np.float64]
+    suggested_share: NDArray[np.float64]
     n_judged: int
     n_labeled: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ids.tolist())
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
+        return {
+            "id": self.ids.tolist(),
+            "row": self.rows.tolist(),
+            "given": self.given.tolist(),
+            "suggested": self.suggested.tolist(),
+            "given_share": self.given_share.tolist(),
+            "suggested_share": self.suggested_share.tolist(),
+        }
 
 
 def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -> LabelErrors:
@@ -123,7 +141,7 @@ def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -
     )
 
 
-def unlinked_shares(classifier: ManifoldKNNClassifier) -> Floats:
+def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     """Return what the other labelled rows say of each, on the graph without links of labels.
 
     Probabilities of classes; zeros where no other labelled row is reached.
@@ -154,7 +172,13 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> Floats:
     return ClassVote(equal, usual_sharpness(logs)).shares(logs)
 
 
-def _by_label(walk: DensityWalk, rows: Ints, codes: Ints, groups: Ints, n_classes: int) -> Floats:
+def _by_label(
+    walk: DensityWalk,
+    rows: NDArray[np.intp],
+    codes: NDArray[np.intp],
+    groups: NDArray[np.intp],
+    n_classes: int,
+) -> NDArray[np.float64]:
     """Return log f of labelled rows, each by the labels of other groups: a column per label."""
     logs, counts = np.full((len(rows), n_classes), -np.inf), np.zeros((len(rows), n_classes))
     for some in np.array_split(np.arange(len(rows)), -(-len(rows) // _BLOCK)):

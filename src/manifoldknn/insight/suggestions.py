@@ -10,20 +10,21 @@ near its centre.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.insight.inspection import hops_from_labels
 from manifoldknn.insight.repeats import row_keys
-from manifoldknn.model.rowids import NamedRows, check_all_walked, fitted_row_ids
+from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
@@ -36,7 +37,7 @@ _NEARBY = 2  # edges
 
 
 @dataclass(frozen=True)
-class Suggestions(NamedRows):
+class Suggestions:
     """Rows to label next, the most useful first.
 
     Attributes
@@ -53,11 +54,27 @@ class Suggestions(NamedRows):
         Why, in words.
     """
 
-    ids: Array
-    rows: Ints
-    uncertainty: Floats
-    speaks_for: Ints
+    ids: NDArray[Any]
+    rows: NDArray[np.intp]
+    uncertainty: NDArray[np.float64]
+    speaks_for: NDArray[np.intp]
     reasons: list[str]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ids.tolist())
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
+        return {
+            "id": self.ids.tolist(),
+            "row": self.rows.tolist(),
+            "uncertainty": self.uncertainty.tolist(),
+            "speaks_for": self.speaks_for.tolist(),
+            "reason": list(self.reasons),
+        }
 
 
 def suggest(
@@ -116,7 +133,7 @@ def suggest(
     return Suggestions(ids[rows], rows, doubt[rows], speaks_for, reasons)
 
 
-def uncertainty(classifier: ManifoldKNNClassifier) -> Floats:
+def uncertainty(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     """Return 1 minus the margin between the two strongest classes of every fitted row.
 
     From 0, all voters agree, to 1, a tie or a row that no label reaches.
@@ -132,11 +149,11 @@ def uncertainty(classifier: ManifoldKNNClassifier) -> Floats:
 
 def _spread(
     classifier: ManifoldKNNClassifier,
-    unlabeled: Ints,
-    weight: Floats,
+    unlabeled: NDArray[np.intp],
+    weight: NDArray[np.float64],
     n: int,
     rng: np.random.Generator,
-) -> tuple[Ints, Ints]:
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return one row of each group, heaviest group first, and the sizes of the groups."""
     candidates, weights = unlabeled, weight[unlabeled]
     if len(unlabeled) > _MOST_ROWS:
@@ -186,12 +203,12 @@ class _Closed:
 
 def _filled_up(
     classifier: ManifoldKNNClassifier,
-    unlabeled: Ints,
-    rows: Ints,
-    speaks_for: Ints,
-    weight: Floats,
+    unlabeled: NDArray[np.intp],
+    rows: NDArray[np.intp],
+    speaks_for: NDArray[np.intp],
+    weight: NDArray[np.float64],
     n: int,
-) -> tuple[Ints, Ints]:
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Add rows until there are `n`: heaviest first, beside no chosen one while there are such."""
     X = classifier.fitted_.index.X
     if len(rows) >= n and not sparse.issparse(X):
@@ -219,7 +236,7 @@ def _filled_up(
     return np.append(rows, more).astype(np.intp), np.append(speaks_for, alone)
 
 
-def _hops(classifier: ManifoldKNNClassifier, rows: Ints) -> Ints:
+def _hops(classifier: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return how many edges some rows are away from a label; -1 where that is unknown."""
     W, labeled = classifier.fitted_.graph.log_weights, classifier.labeled_indices_
     if classifier.fitted_.graph.is_sparse:
@@ -227,11 +244,11 @@ def _hops(classifier: ManifoldKNNClassifier, rows: Ints) -> Ints:
     return np.where(np.isfinite(W[np.ix_(rows, labeled)]).any(axis=1), 1, -1)
 
 
-def _distances(points: Any, centers: Array) -> Floats:
+def _distances(points: Any, centers: NDArray[Any]) -> NDArray[np.float64]:
     if sparse.issparse(points):
         points = points.toarray()
     difference = np.subtract(points, centers, dtype=np.float64)
-    distances: Floats = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+    distances: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     return distances
 
 

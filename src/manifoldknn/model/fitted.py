@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from manifoldknn.base import Array, Floats
+import numpy as np
+from numpy.typing import NDArray
+
 from manifoldknn.graph.constrained import GraphRecipe
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class Fitted:
     row_index: Any = None  # the index of the fitted frame
     partner: Partner | None = None  # who has a say in the vote, if anybody
 
-    def shares(self, logs: Array, X: Any) -> Floats:
+    def shares(self, logs: NDArray[Any], X: Any) -> NDArray[np.float64]:
         """Return the votes for some rows, by their logarithms of similarities and by themselves."""
         return self.vote.shares(logs, None if self.partner is None else self.partner.said(X))
 

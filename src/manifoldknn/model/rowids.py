@@ -1,12 +1,10 @@
 """What a user calls a row: the index of the frame, or the row's number."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
-
-from manifoldknn.base import Array, Ints
 
 
 def check_all_walked(classifier: Any) -> None:
@@ -20,7 +18,7 @@ def check_all_walked(classifier: Any) -> None:
         )
 
 
-def fitted_row_ids(classifier: Any, index: Any = None) -> Array:
+def fitted_row_ids(classifier: Any, index: Any = None) -> NDArray[Any]:
     """Return a name for each row that a classifier was fitted on.
 
     `index` are names that the user brings, as `row_ids` takes them; else, if it was fitted on a
@@ -35,7 +33,7 @@ def fitted_row_ids(classifier: Any, index: Any = None) -> Array:
     return row_ids(index, n_samples)
 
 
-def row_ids(index: Any, n_samples: int) -> Array:
+def row_ids(index: Any, n_samples: int) -> NDArray[Any]:
     """Return a name for each row; rows without an index are numbered from 0.
 
     A pandas frame or series stands for its index; anything else must hold one name per row.
@@ -50,7 +48,7 @@ def row_ids(index: Any, n_samples: int) -> Array:
     if hasattr(index, "iloc"):  # a frame or a series
         index = index.index
     levels = getattr(index, "nlevels", 1)
-    names: Array
+    names: NDArray[Any]
     if levels > 1:
         names = np.empty(len(index), dtype=object)
         names[:] = list(index)
@@ -62,23 +60,3 @@ def row_ids(index: Any, n_samples: int) -> Array:
             f"shape {names.shape}: pass the frame that was fitted, its index, or a column of it."
         )
     return names
-
-
-class NamedRows:
-    """Rows of a model that a user is told of: their names one by one, and a table of them."""
-
-    ids: Array
-    rows: Ints
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.ids.tolist())
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
-        said = {"ids": "id", "rows": "row", "reasons": "reason"}
-        columns = {said.get(name, name): column for name, column in vars(self).items()}
-        return {name: list(np.asarray(column).tolist()) for name, column in columns.items()
-                if np.ndim(column)}  # fmt: skip

@@ -6,10 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
 from manifoldknn.device.extend import prediction  # noqa: E402
-from manifoldknn.device.extend.prediction import (  # noqa: E402
-    KnownSimilarities,
-    device_similarities,
-)
+from manifoldknn.device.extend.prediction import KnownSimilarities, device_votes  # noqa: E402
 from manifoldknn.device.search.index import TorchIndex  # noqa: E402
 from manifoldknn.extend.reconstruct import reconstruction  # noqa: E402
 from manifoldknn.search.neighbors import ExactIndex  # noqa: E402
@@ -18,11 +15,6 @@ from manifoldknn.vote.votes import ClassVote, NeighborVote  # noqa: E402
 
 CPU = torch.device("cpu")
 VOTE = ClassVote(np.full(4, 0.25), 2.0)
-
-
-def device_votes(Q, index, here, shares, n_neighbors):
-    found = device_similarities(Q, index, here, n_neighbors=n_neighbors)
-    return [(part, shares(logs), nobody) for part, logs, nobody in found]
 
 
 def known(n, n_columns, dtype=np.float32, seed=0, decades=300):

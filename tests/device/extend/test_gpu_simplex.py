@@ -17,8 +17,8 @@ from manifoldknn.extend.simplex import simplex_weights
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.device.extend import prediction as simplex  # noqa: E402
-from manifoldknn.device.extend.prediction import torch_simplex_weights  # noqa: E402
+from manifoldknn.device.extend import simplex  # noqa: E402
+from manifoldknn.device.extend.simplex import torch_simplex_weights  # noqa: E402
 
 
 def weights(X, neighbors, device="cpu"):
