@@ -3,7 +3,7 @@ import pytest
 
 from manifoldknn import ManifoldKNNClassifier, persist, suggest
 from manifoldknn.exceptions import ManifoldKNNWarning
-from manifoldknn.files.json_values import restored_row_index
+from manifoldknn.files.row_index import restored_row_index
 
 pd = pytest.importorskip("pandas")
 

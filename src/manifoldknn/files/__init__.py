@@ -1,6 +1,6 @@
 """Model files; nothing in them is run.
 
-`persist` saves and loads, `archive` is the form: arrays and JSON in one file, none of them trusted.
-`learning_state` is what a model needs to go on learning, `forest` its partner. `json_values` writes
-single values and the names of rows.
+`persist` saves and loads, `archive` is the form: arrays and JSON in one file. `learning_state` is
+what a model needs to go on learning, `row_index` the names of its rows. `json_values` writes single
+values, `checked` trusts no array that was read.
 """

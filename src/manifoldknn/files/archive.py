@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from manifoldknn.base import Array, Floats
 from manifoldknn.base.atomic import replaced_file
 
 _MANIFEST = "manifest.json"
@@ -32,7 +32,6 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 _KINDS = "biuf"  # booleans and numbers; text travels in the manifest
 _CHUNK = 1 << 22
 _LENGTHS_AT, _END_BYTES = 26, 22  # of a local header; of the end of a directory
-Arrays = dict[str, Array]
 
 
 class ModelFileError(ValueError):
@@ -41,7 +40,7 @@ class ModelFileError(ValueError):
 
 def write_archive(
     path: str | os.PathLike[str],
-    arrays: Mapping[str, Array],
+    arrays: Mapping[str, NDArray[Any]],
     data: Mapping[str, Any],
     *,
     kind: str,
@@ -53,7 +52,7 @@ def write_archive(
     `kind` and `version` say what the file is and which form it has, and are checked on reading.
     """
     listed = {}
-    contents: dict[str, Array] = {}
+    contents: dict[str, NDArray[Any]] = {}
     for name, array in arrays.items():
         array = np.ascontiguousarray(array)
         if array.dtype.kind not in _KINDS or not _NAME.fullmatch(name):
@@ -96,7 +95,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 def read_archive(
     path: str | os.PathLike[str], *, kind: str, version: int, max_bytes: int | None = None
-) -> tuple[dict[str, Array], dict[str, Any]]:
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the arrays and the data that `write_archive` wrote, or raise.
 
     ModelFileError if anything in the file is not as it must be, or if it is larger than
@@ -188,7 +187,7 @@ def _no_constant(name: str) -> Any:
     raise ModelFileError(f"its manifest holds {name}")
 
 
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, listed: Any) -> Array:
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, listed: Any) -> NDArray[Any]:
     """Read one array after its size, dtype and shape have been found to agree."""
     name = member.filename[:60]
     shape, dtype = _declared(listed)
@@ -229,7 +228,7 @@ def _check_header(
         raise ModelFileError(f"its part {name!r} is not what its manifest states")
 
 
-def _fill(stream: IO[bytes], array: Array, name: str) -> None:
+def _fill(stream: IO[bytes], array: NDArray[Any], name: str) -> None:
     target: Any = array.reshape(-1).view(np.uint8).data if array.size else b""
     at = 0
     while at < len(target):
@@ -240,33 +239,3 @@ def _fill(stream: IO[bytes], array: Array, name: str) -> None:
         at += len(piece)
     if stream.read(1):
         raise ModelFileError(f"its part {name!r} is longer than its manifest states")
-
-
-def require(condition: Any, what: str) -> None:
-    """Raise ValueError that names `what` unless the condition holds."""
-    if not condition:
-        raise ValueError(f"its {what} cannot be")
-
-
-def floats(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Floats:
-    """Return an array of finite numbers of a known shape."""
-    array = arrays[name]
-    require(array.shape == shape and array.dtype == np.float64, name)
-    require(np.isfinite(array).all(), name)
-    return array
-
-
-def logarithms(arrays: Arrays, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return an array of logarithms, in which -inf may stand for 0."""
-    array = arrays[name]
-    require(array.shape == shape and array.dtype == dtype, name)
-    require(not (np.isnan(array) | np.isposinf(array)).any(), name)
-    return array
-
-
-def numbers(arrays: Arrays, name: str, below: int, *, least: int = 0) -> Array:
-    """Return an array of row or class numbers, which compiled code would trust."""
-    array = arrays[name]
-    require(array.dtype.kind == "i" and array.ndim > 0, name)
-    require((array >= least).all() and (array < below).all(), name)
-    return array

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
 
-from manifoldknn.base import Array, Floats, Ints
-from manifoldknn.files.archive import Arrays, floats, numbers, require
+from manifoldknn.files.checked import Arrays, floats, numbers, require
 
 _LEAF = -1
 
@@ -28,8 +27,8 @@ class PlainForest:
     left: NDArray[np.int64]  # where rows up to the threshold go; -1 in a leaf
     right: NDArray[np.int64]
     feature: NDArray[np.int64]
-    threshold: Floats
-    value: Floats
+    threshold: NDArray[np.float64]
+    value: NDArray[np.float64]
 
     @classmethod
     def of(cls, forest: Any) -> PlainForest:
@@ -45,7 +44,7 @@ class PlainForest:
         ends = np.cumsum([tree.node_count for tree in trees])
         roots = ends - [tree.node_count for tree in trees]
 
-        def joined(name: str) -> Array:
+        def joined(name: str) -> NDArray[Any]:
             return np.concatenate([getattr(tree, name) for tree in trees])
 
         shift = np.repeat(roots, ends - roots)
@@ -57,11 +56,11 @@ class PlainForest:
         return cls(roots, left, right, feature, joined("threshold"), joined("value")[:, 0])
 
     @property
-    def classes_(self) -> Ints:
+    def classes_(self) -> NDArray[np.intp]:
         """Class numbers, in the order of `predict_proba`."""
         return np.arange(self.value.shape[1])
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities that scikit-learn's forest gives; O(rows·trees) memory."""
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
         with np.errstate(over="ignore"):

@@ -1,15 +1,11 @@
-"""Single values as JSON can hold them, names of rows as plain arrays, and both back."""
+"""Single values as JSON can hold them, and back, with their types."""
 
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from manifoldknn.base import Array
-from manifoldknn.exceptions import ManifoldKNNWarning, warn_caller
-from manifoldknn.files.archive import Arrays, require
-from manifoldknn.model.rowids import row_ids
+from numpy.typing import NDArray
 
 _MISSING_NAMES = ("NAType", "NaTType")
 _LONGEST_INT = 4000  # digits
@@ -26,8 +22,6 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "str": lambda value: bytes.fromhex(value).decode("utf-8", "surrogatepass"),
     "bytes": bytes.fromhex,
 }
-_NUMBERS, _MOMENTS = "row_numbers", "row_moments"
-_LETTERS, _ENDS = "row_letters", "row_ends"
 
 
 def to_plain(value: Any) -> dict[str, Any]:
@@ -68,12 +62,12 @@ def from_plain(plain: Any) -> Any:
     raise ValueError("not a value of a known type")
 
 
-def array_to_plain(array: Array) -> dict[str, Any]:
+def array_to_plain(array: NDArray[Any]) -> dict[str, Any]:
     """Return a one-dimensional array of labels as a dictionary that JSON can hold."""
     return {"dtype": array.dtype.str, "values": [to_plain(value) for value in array.tolist()]}
 
 
-def array_from_plain(plain: Any) -> Array:
+def array_from_plain(plain: Any) -> NDArray[Any]:
     """Return the array that `array_to_plain` was given; ValueError if it is no such dictionary."""
     try:
         values, dtype = plain["values"], np.dtype(str(plain["dtype"]))
@@ -92,55 +86,3 @@ def array_from_plain(plain: Any) -> Array:
         if kept != scalar and not (isinstance(scalar, float) and math.isnan(scalar)):
             raise ValueError("not the dtype of these labels")
     return array
-
-
-def put_row_index(classifier: Any) -> Arrays:
-    """Return the arrays that hold the index of the frame a classifier was fitted on.
-
-    Empty without an index, and, with a warning, where it is neither of numbers nor of texts nor of
-    dates.
-    """
-    index = classifier.fitted_.row_index
-    if index is None or len(index) != len(classifier.unreached_):
-        return {}
-    names = row_ids(index, len(index))
-    if names.dtype.kind in "if" and names.dtype.itemsize <= 8:
-        return {_NUMBERS: names}
-    if names.dtype.kind == "M":
-        return {_MOMENTS: names.astype("datetime64[ns]").view(np.int64)}
-    texts = names.tolist()
-    if all(type(text) is str for text in texts):
-        letters = [text.encode("utf-8", "surrogatepass") for text in texts]
-        ends = np.cumsum([len(text) for text in letters], dtype=np.int64)
-        return {_LETTERS: np.frombuffer(b"".join(letters), dtype=np.int8), _ENDS: ends}
-    warn_caller(
-        "The frame's index holds neither numbers nor texts nor dates and is not saved: pass "
-        "index= to suggest and find_label_errors after loading.",
-        ManifoldKNNWarning,
-    )
-    return {}
-
-
-def restored_row_index(arrays: Arrays, n_samples: int) -> Array | None:
-    """Return the names of rows that `put_row_index` wrote, or None; no array is trusted."""
-    if _NUMBERS in arrays:
-        names = arrays[_NUMBERS]
-        require(names.shape == (n_samples,) and names.dtype.kind in "if", "index")
-        return names
-    if _MOMENTS in arrays:
-        moments = arrays[_MOMENTS]
-        require(moments.shape == (n_samples,) and moments.dtype == np.int64, "index")
-        return moments.view("datetime64[ns]")
-    if _ENDS not in arrays:
-        return None
-    ends, letters = arrays[_ENDS], arrays[_LETTERS]
-    require(ends.shape == (n_samples,) and ends.dtype == np.int64, "index")
-    require(letters.ndim == 1 and letters.dtype == np.int8, "index")
-    require((np.diff(ends, prepend=0) >= 0).all() and ends[-1] == len(letters), "index")
-    text = letters.tobytes()
-    names = np.empty(n_samples, dtype=object)
-    start = 0
-    for row, end in enumerate(ends.tolist()):
-        names[row] = text[start:end].decode("utf-8", "surrogatepass")
-        start = end
-    return names

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.extend.offmanifold import OwnResiduals
-from manifoldknn.files.archive import Arrays, floats, numbers, require
+from manifoldknn.files.checked import Arrays, floats, numbers, require
 from manifoldknn.model.arrivals import UNKNOWN, Arrivals
 from manifoldknn.model.geometry import list_settings, settings_changed
 from manifoldknn.search.growing import GrowingArray

@@ -22,26 +22,12 @@ from manifoldknn.base.tensors import named
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.device.memory import available_memory
 from manifoldknn.device.steps import Steps, usable_steps
-from manifoldknn.files.archive import (
-    Arrays,
-    ModelFileError,
-    floats,
-    logarithms,
-    numbers,
-    read_archive,
-    require,
-    write_archive,
-)
+from manifoldknn.files.archive import ModelFileError, read_archive, write_archive
+from manifoldknn.files.checked import Arrays, floats, logarithms, numbers, require
 from manifoldknn.files.forest import put_forest, restored_forest
-from manifoldknn.files.json_values import (
-    array_from_plain,
-    array_to_plain,
-    from_plain,
-    put_row_index,
-    restored_row_index,
-    to_plain,
-)
+from manifoldknn.files.json_values import array_from_plain, array_to_plain, from_plain, to_plain
 from manifoldknn.files.learning_state import restored_state, state_arrays, state_data
+from manifoldknn.files.row_index import put_row_index, restored_row_index
 from manifoldknn.graph.links import HandLinks, check_links, row_pairs
 from manifoldknn.model.fitted import Fitted, recipe_of
 from manifoldknn.model.geometry import opened
