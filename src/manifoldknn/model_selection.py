@@ -10,8 +10,6 @@ search does the rest of the work; two things here make it fit:
   from the training rows and these together, these without labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The command ``manifoldknn predict``: new rows, answered by a saved model."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

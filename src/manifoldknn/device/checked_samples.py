@@ -1,7 +1,5 @@
 """Samples that are tensors on a device: checked there, as those on the CPU are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How much memory a fit takes, known before it starts."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator

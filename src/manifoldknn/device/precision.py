@@ -1,7 +1,5 @@
 """How exactly PyTorch multiplies matrices of single precision, set for a while."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

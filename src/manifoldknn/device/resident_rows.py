@@ -5,8 +5,6 @@ of rows moved to the origin and rounded to single precision. What they find is m
 again from differences in double precision, as on the CPU: equal rows are exactly 0 apart.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -14,8 +14,6 @@ scale; where they surround x from afar, as a ring does its centre, r is 0, and s
 A row that repeats a sample is not odd. What is too odd is read off the samples themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ one piece when hub edges are pruned. Edges are ordered by (length, lower index,
 higher index), so equal lengths never leave a choice.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

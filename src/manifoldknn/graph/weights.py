@@ -1,7 +1,5 @@
 """W as an operator: logarithms of weights, must-links never written out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

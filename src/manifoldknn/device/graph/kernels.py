@@ -1,7 +1,5 @@
 """The heavy kernels of the graph on a device; what they answer is said in `graph.kernels`."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from functools import cached_property

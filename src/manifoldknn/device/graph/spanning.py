@@ -6,8 +6,6 @@ that "shortest" is the smallest position: minima of integers come out the same i
 whatever order a processor looks at them.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -8,8 +8,6 @@ enough is measured, not guessed: on a sample of rows, the search is widened unti
 the share of true neighbours that was asked for.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from typing import Any

@@ -7,8 +7,6 @@ products, in the end with every sample that could count. So the answer is that o
 comparing all pairs in double precision, ties by index, whatever the products were.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

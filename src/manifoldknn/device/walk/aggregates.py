@@ -9,8 +9,6 @@ as A has ones on its diagonal. Sums go down level by level, and one product brin
 a graphics processor minds the number of its tasks more than their size.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -6,8 +6,6 @@ spends the time of a few columns on being told what to do: graphs with different
 hidden are therefore solved as one.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterator

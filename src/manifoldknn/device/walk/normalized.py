@@ -3,8 +3,6 @@
 As in `manifoldknn.walk.normalized`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ On CUDA they are cuSPARSE's, nine times as quick for a single column as PyTorch'
 bag", which is what there is elsewhere: a weighted sum of rows of the block for every row.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import NamedTuple
 
