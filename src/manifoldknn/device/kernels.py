@@ -1,7 +1,5 @@
 """What the steps ask of arrays, by PyTorch; the same as in `manifoldknn.base.kernels`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -71,7 +69,7 @@ class Runs:
         self._levels.append(offsets)
 
     @classmethod
-    def of_numbers(cls, numbers: Tensor) -> Runs:
+    def of_numbers(cls, numbers: Tensor) -> "Runs":
         """Return the runs of equal numbers."""
         return cls(run_offsets(numbers))
 

@@ -11,8 +11,6 @@ as logarithms: far samples have weights such as 1e-2000, which no float holds
 but which still decide where their walk goes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,7 +91,7 @@ class GraphRecipe:
     metric: Any
     links: HandLinks = NO_LINKS  # pairs that the user linked or cut apart
 
-    def without_links_of(self, rows: Ints) -> GraphRecipe:
+    def without_links_of(self, rows: Ints) -> "GraphRecipe":
         """Return the same but for links by hand that touch some rows."""
         return replace(self, links=self.links.without(rows))
 
@@ -106,7 +104,7 @@ class GraphRecipe:
         links = np.concatenate([self.links.must, self.links.cannot]).ravel()
         return np.unique(np.concatenate([np.flatnonzero(codes >= 0), links, low, high]))
 
-    def among(self, rows: Ints) -> GraphRecipe:
+    def among(self, rows: Ints) -> "GraphRecipe":
         """Return the same but for pairs with an end elsewhere; links by hand stay."""
         inside = NUMPY.mask(rows, len(self.nearest))
         low, high, length = self.edges

@@ -4,8 +4,6 @@ Each is done another way by a graphics card: what counts by sorting here compare
 follows a chain here goes by parallel rounds there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -93,7 +91,7 @@ class GraphKernels(Kernels):
         chosen = in_spanning_forest(low, high, length, n)
         return chosen, connected_parts(low[chosen], high[chosen], n)
 
-    def measuring(self, X: Any, metric: Any) -> tuple[Any, GraphKernels]:
+    def measuring(self, X: Any, metric: Any) -> tuple[Any, "GraphKernels"]:
         """Return samples and kernels where distances between parts are measured in a metric."""
         del metric
         return X, self

@@ -5,8 +5,6 @@ cannot-link. Links and labels must not contradict each other, not even by way of
 that must-links tie together are of one class, and so are all labelled rows of a class.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +35,7 @@ class HandLinks:
         n = 1 + max(int(named.max(initial=0)), int(high.max()) if len(high) else 0)
         return kernels.xp.isin(low * n + high, kernels.array(named[:, 0] * n + named[:, 1]))
 
-    def without(self, rows: Ints) -> HandLinks:
+    def without(self, rows: Ints) -> "HandLinks":
         """Return the links that touch none of some rows: who hides a label hides these too."""
         if not self:
             return self

@@ -5,8 +5,6 @@ once, block by block, so that a part of a million samples is read once and not
 once for every part that looks at it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
@@ -30,7 +28,7 @@ _PAIRS = 8  # measured at a time: each with each, which wastes less than a call 
 Measure = Callable[[Any], Any]  # distances, or what has their order, of rows by their numbers
 
 
-def search_of_parts(X: Any, parts: Ints, *, metric: Any, n_jobs: int | None = None) -> PartSearch:
+def search_of_parts(X: Any, parts: Ints, *, metric: Any, n_jobs: int | None = None) -> "PartSearch":
     """Return a search by products (dense rows, Euclidean or cosine), else by the metric itself."""
     named = metric if isinstance(metric, str) else ""
     if named in EUCLIDEAN | {"cosine"} and not sparse.issparse(X):

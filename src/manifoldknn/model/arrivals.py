@@ -1,7 +1,5 @@
 """Rows that joined a model after its walk, each leaning on rows that came before it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +32,7 @@ class Arrivals:
     off_manifold: GrowingArray  # whether that was too much: 1, 0, or `UNKNOWN` if nobody asked yet
 
     @classmethod
-    def none(cls, known: Similarities, shares: Floats, k: int) -> Arrivals:
+    def none(cls, known: Similarities, shares: Floats, k: int) -> "Arrivals":
         """Return the state right after a walk; `k` rows at most will make up an arrival."""
         numbers, floats = np.empty((0, k), dtype=np.intp), np.empty((0, k))
         columns = [known.logs, known.log_scale, shares, numbers[:, 0], numbers, floats]
@@ -47,7 +45,7 @@ class Arrivals:
         known: Similarities,
         shares: Floats,
         off_manifold: NDArray[np.int8],
-    ) -> Arrivals:
+    ) -> "Arrivals":
         """Return the state with more rows, combined of earlier ones; this state stays as it is."""
         missing = self.z.values.shape[1] - made.z.shape[1]  # while there are very few rows
         pad = ((0, 0), (0, missing))

@@ -6,8 +6,6 @@ holder can see; a search that grows keeps the search it grew from, and looks
 through the rows added since beside it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -49,7 +47,7 @@ class GrowingArray:
         self._buffer = values if buffer is None else buffer
         self._used = used or [len(values)]  # rows of the buffer that some holder can see
 
-    def appended(self, rows: Array) -> GrowingArray:
+    def appended(self, rows: Array) -> "GrowingArray":
         """Return the array with more rows; this one stays as it is."""
         n, total = len(self.values), len(self.values) + len(rows)
         buffer, used, dtype = self._buffer, self._used, np.result_type(self.values, rows)
@@ -129,7 +127,7 @@ class GrowingIndex(NeighborIndex):
         out[~added], out[added] = self.first.X[chosen[~added]], self.late[chosen[added] - n]
         return out
 
-    def appended(self, rows: Any) -> GrowingIndex:
+    def appended(self, rows: Any) -> "GrowingIndex":
         """Return the search with more samples; this one stays as it is."""
         if sparse.issparse(rows):
             stacked = rows if self.late is None else sparse.vstack([self.late, rows])

@@ -3,8 +3,6 @@
 The third rule is a sparse matrix of logarithms in double precision, must-links are class numbers.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -76,7 +74,7 @@ class TorchRecipe:
         near: Tensor = self.recipe.nearest
         return near
 
-    def to(self, device: torch.device) -> TorchRecipe:
+    def to(self, device: torch.device) -> "TorchRecipe":
         """Return the same on another device."""
         edges: Any = tuple(part.to(device) for part in self.recipe.edges)
         return TorchRecipe(replace(self.recipe, nearest=self.near.to(device), edges=edges))

@@ -6,8 +6,6 @@ are nothing but rounding, and some vanish altogether. What rounding and underflo
 to them: in a row of tiny degree it is not small.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -160,7 +158,7 @@ class TorchRestriction:
 
     def iteration(
         self, rhs: Tensor, x: Tensor | None = None, residual: Any = None
-    ) -> TorchIteration:
+    ) -> "TorchIteration":
         """Return what goes from x, or from nothing, towards the solution of A_UU x = rhs."""
         return TorchIteration(self, rhs, x, residual)
 
