@@ -41,8 +41,7 @@ def row_blocks(X: Any) -> Iterator[slice]:
 
 def squared_norms(X: Array) -> Floats:
     """Return ‖x‖² of every row in double precision."""
-    norms: Floats = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
 def largest_value(X: Array) -> float:

@@ -66,8 +66,7 @@ def _forest(low: Ints, high: Ints, length: Floats, n_samples: int) -> Bools:
     chosen = csgraph.minimum_spanning_tree(graph)
     kept = np.zeros(len(low) + 1, dtype=bool)
     kept[chosen.data.astype(np.intp)] = True
-    answer: Bools = kept[rank.astype(np.intp)]
-    return answer
+    return kept[rank.astype(np.intp)]
 
 
 def _stable_order(length: Floats) -> Ints:

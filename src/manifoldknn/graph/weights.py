@@ -45,8 +45,7 @@ class ConstrainedGraph:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
         if self.is_sparse:
             matrix = self.log_weights
-            found: Floats = log_degrees(matrix.indptr, matrix.data, self.must_link)
-            return found
+            return log_degrees(matrix.indptr, matrix.data, self.must_link)
         degrees = dense_row_logsumexp(self.log_weights)
         return np.where(np.isneginf(degrees), 0.0, degrees)
 
@@ -85,8 +84,7 @@ def dense_row_logsumexp(log_matrix: Floats, log_factors: Floats | float = 0.0) -
 
 def row_logsumexp(log_matrix: Any) -> Floats:
     """Return log Σ_j exp(m_ij) over the stored entries of a CSR matrix, -inf for empty rows."""
-    found: Floats = row_log_sums(log_matrix.indptr, log_matrix.data)
-    return found
+    return row_log_sums(log_matrix.indptr, log_matrix.data)
 
 
 def row_log_sums(offsets: Any, logs: Any, kernels: Kernels = NUMPY) -> Any:

@@ -17,8 +17,7 @@ _HALVES = {"fig10": "fig10-11", "fig11": "fig10-11"}
 
 def load(name: str) -> Experiment:
     """Import one of `PLACES`."""
-    found: Experiment = resolve_name(PLACES[name])
-    return found
+    return resolve_name(PLACES[name])
 
 
 def select(wanted: Iterable[str]) -> list[str]:

@@ -58,8 +58,7 @@ class FlatSearch:
         norm = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
         within = farthest / scale
         wrong = terms * _UNIT * np.square(2 * norm + within) + terms * _TINY
-        sure: Bools = np.square(within) < squares / scale**2 - wrong
-        return sure
+        return np.square(within) < squares / scale**2 - wrong
 
     def _searched(self, rows: NDArray[np.float32], count: int) -> tuple[NDArray[np.float32], Array]:
         """Return the square of the farthest candidate of every row, and all candidates."""

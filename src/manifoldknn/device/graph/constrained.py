@@ -47,10 +47,9 @@ class TorchGraph:
 
     def log_degrees(self) -> Tensor:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
-        found: Tensor = weights.log_degrees(
+        return weights.log_degrees(
             self.offsets, self.log_weights, self.must_link, TorchKernels(self.device)
         )
-        return found
 
     def to_numpy(self) -> ConstrainedGraph:
         """Return the graph of the CPU."""
@@ -71,8 +70,7 @@ class TorchRecipe:
     @property
     def near(self) -> Tensor:
         """Neighbours of every sample, for the strengthened trees."""
-        near: Tensor = self.recipe.nearest
-        return near
+        return self.recipe.nearest
 
     def to(self, device: torch.device) -> "TorchRecipe":
         """Return the same on another device."""
@@ -155,8 +153,7 @@ def torch_graph(
 
 def row_log_sums(offsets: Tensor, logs: Tensor) -> Tensor:
     """Return log Σ exp over the entries of every row, -inf where a row has none."""
-    found: Tensor = weights.row_log_sums(offsets, logs, TorchKernels(logs.device))
-    return found
+    return weights.row_log_sums(offsets, logs, TorchKernels(logs.device))
 
 
 def _both_ways(

@@ -114,8 +114,7 @@ class TorchIndex(NeighborIndex):
         """No samples, of the dtype that new rows must have."""
         if self._host is not None:
             return self._host[:0]
-        none: Array = as_numpy(self._samples[:0])
-        return none
+        return as_numpy(self._samples[:0])
 
     @property
     def is_exact(self) -> bool:  # type: ignore[override]
