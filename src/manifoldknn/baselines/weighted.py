@@ -20,11 +20,6 @@ from manifoldknn.vote.votes import class_shares, winners
 _NEAREST, _FARTHEST = 1e-6, 1 - 1e-6
 
 
-def _gaussian(share: Floats, k: int) -> Floats:
-    # The standard normal density, stretched so that share 1 is its quantile 1 - 1/(2(k+1)).
-    return np.exp(-0.5 * (share * ndtri(1 - 0.5 / (k + 1))) ** 2)
-
-
 KERNELS: dict[str, Callable[[Floats, int], Floats]] = {
     "rectangular": lambda share, _: np.ones_like(share),
     "triangular": lambda share, _: 1 - share,
@@ -33,7 +28,8 @@ KERNELS: dict[str, Callable[[Floats, int], Floats]] = {
     "triweight": lambda share, _: (1 - share**2) ** 3,
     "cosine": lambda share, _: np.cos(np.pi / 2 * share),
     "inverse": lambda share, _: 1 / share,
-    "gaussian": _gaussian,
+    # The standard normal density, stretched so that share 1 is its quantile 1 - 1/(2(k+1)).
+    "gaussian": lambda share, k: np.exp(-0.5 * (share * ndtri(1 - 0.5 / (k + 1))) ** 2),
 }
 
 

@@ -142,7 +142,10 @@ def load_paper(name: str, *, scale: bool = True, download: bool = True) -> Paper
         _keep(X, y, spec)
     else:
         raise FileNotFoundError(_what_to_do(spec, "it may not be downloaded (download=False)"))
-    kept = _first_occurrences(X) if spec.drops_repeats else np.arange(len(X))
+    kept = np.arange(len(X))
+    if spec.drops_repeats:
+        # Compared as 32-bit numbers: files of that precision and others must agree.
+        kept = np.sort(np.unique(X.astype(np.float32), axis=0, return_index=True)[1])
     if len(kept) != spec.n_paper:
         raise _wrong(
             source, spec, f"{len(kept)} rows without repetitions", f"{spec.n_paper} different rows"
@@ -289,8 +292,3 @@ def _class_numbers(y: Array) -> Ints:
     place = np.empty(len(names), dtype=np.intp)
     place[order] = np.arange(len(names))
     return place[codes.reshape(-1)]
-
-
-def _first_occurrences(X: Floats) -> Ints:
-    # Compared as 32-bit numbers: files of that precision and others must agree.
-    return np.sort(np.unique(X.astype(np.float32), axis=0, return_index=True)[1])

@@ -67,15 +67,11 @@ class TorchRecipe:
 
     recipe: GraphRecipe
 
-    @property
-    def near(self) -> Tensor:
-        """Neighbours of every sample, for the strengthened trees."""
-        return self.recipe.nearest
-
     def to(self, device: torch.device) -> "TorchRecipe":
         """Return the same on another device."""
         edges: Any = tuple(part.to(device) for part in self.recipe.edges)
-        return TorchRecipe(replace(self.recipe, nearest=self.near.to(device), edges=edges))
+        nearest = self.recipe.nearest.to(device)
+        return TorchRecipe(replace(self.recipe, nearest=nearest, edges=edges))
 
     def to_numpy(self, X: Any, nearest: Any) -> GraphRecipe:
         """Return the recipe of the CPU, which has samples and their neighbours already."""
@@ -92,7 +88,7 @@ class TorchRecipe:
         between them; `n_classes` is added to class numbers from one to the next. Links by hand that
         touch `hidden` rows, an array for every graph, are left out.
         """
-        n, kernels, found = len(codes[0]), TorchKernels(self.near.device), []
+        n, kernels, found = len(codes[0]), TorchKernels(self.recipe.nearest.device), []
         for number, some in enumerate(codes):
             recipe = self.recipe if hidden is None else self.recipe.without_links_of(hidden[number])
             one, other, log_weight = recipe.weighted_edges(some, kernels)
@@ -149,11 +145,6 @@ def torch_graph(
         if not is_out_of_memory(error):
             raise
     return recipe, found
-
-
-def row_log_sums(offsets: Tensor, logs: Tensor) -> Tensor:
-    """Return log Σ exp over the entries of every row, -inf where a row has none."""
-    return weights.row_log_sums(offsets, logs, TorchKernels(logs.device))
 
 
 def _both_ways(

@@ -14,9 +14,9 @@ import math
 import torch
 from torch import Tensor
 
-from manifoldknn.device.graph.constrained import row_log_sums
-from manifoldknn.device.kernels import Runs
+from manifoldknn.device.kernels import Runs, TorchKernels
 from manifoldknn.device.walk.products import SparseProduct, WalkMatrix
+from manifoldknn.graph.weights import row_log_sums
 from manifoldknn.walk import aggregates as rules
 
 _TOO_MANY = 4  # times as many groups as are wanted: not to be solved exactly
@@ -149,7 +149,7 @@ class Preconditioner:
         """Add a level of sums, and return log √(Σd) of its groups."""
         ordered, members = torch.sort(above, stable=True)
         starts = torch.searchsorted(ordered, torch.arange(size + 1, device=above.device))
-        total = 0.5 * row_log_sums(starts, 2.0 * half[members])
+        total = 0.5 * row_log_sums(starts, 2.0 * half[members], TorchKernels(half.device))
         share = torch.exp(half - total[above])[members]
         self._down.append(SparseProduct(starts, members, share))
         return total

@@ -117,7 +117,7 @@ def hidden_on_device(
             if not is_out_of_memory(error):
                 raise
         logger.info("out of memory: hiding one group of labels after the other")
-        release(recipe.near.device)
+        release(recipe.recipe.nearest.device)
     found = (solve(group)[0] for group in groups)
     return list(countdown(found, len(groups), "groups of hidden labels"))
 

@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manifoldknn.device.graph.constrained import TorchGraph, row_log_sums
+from manifoldknn.device.graph.constrained import TorchGraph
 from manifoldknn.device.graph.spanning import connected_parts
 from manifoldknn.device.kernels import Runs, TorchKernels, ragged
 from manifoldknn.device.walk.aggregates import Levels, Preconditioner, aggregates
 from manifoldknn.device.walk.products import WalkMatrix, WalkOperator
 from manifoldknn.device.walk.restriction import TorchRestriction
+from manifoldknn.graph.weights import row_log_sums
 from manifoldknn.walk.restriction import LOG_CUT, Parts
 
 _TERMS = 1 << 26  # logarithms that are added up at a time
@@ -90,7 +91,7 @@ class NormalizedTorchGraph:
     def log_first_step(self) -> Tensor:
         """Return log (S D^-½ 1): where walkers from everywhere are after a step."""
         half = 0.5 * self.log_degrees
-        out = row_log_sums(self._offsets, self._log_s - half[self._columns])
+        out = row_log_sums(self._offsets, self._log_s - half[self._columns], self.kernels)
         if len(self._linked):  # whose degrees are 1 and more
             own = torch.exp(-self.log_degrees[self._linked])
             members = Runs.of_numbers(self._group)
