@@ -88,8 +88,7 @@ def _supervised(method: str, problem: Problem, y: Ints, k: int, seed: int) -> In
     X, codes = problem.X[labeled], y[labeled]
     found = baseline(method, k=k, seed=seed)
     estimator = found.estimator
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # networks that stop early are part of a grid
+    with warnings.catch_warnings(action="ignore"):  # networks that stop early are part of a grid
         if found.grid:
             estimator = tuned(
                 estimator, found.grid, X, codes, transductive=False, random_state=seed
@@ -157,8 +156,9 @@ def _manifold(name: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints: 
 
 def _spreading(name: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
     settings = {"n_neighbors": 7} | SPREADING[name]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rows without any weight, and the steps it is given
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # rows without any weight, and the steps it is given
         graph = problem.spreading_graph(settings.pop("n_neighbors"))
         model = LabelSpreading(kernel=lambda *_: graph, **settings)
         return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
@@ -171,8 +171,7 @@ def _poisson(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG
     indices = np.hstack([np.arange(len(y))[:, None], near.indices])
     distances = np.hstack([np.zeros((len(y), 1)), near.distances])
     labeled = np.flatnonzero(y >= 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         graph = weightmatrix.knn(problem.X, 10, knn_data=(indices, distances))
         # Its default solver, conjugate gradients, fails on graphs of several parts.
         model = ssl.poisson(graph, solver="gradient_descent")

@@ -64,8 +64,7 @@ def _split(problem: Problem, ratio: int, seed: int) -> Ints:
 def _timed(method: str, problem: Problem, y: Ints, seed: int) -> tuple[float, float]:
     """Return error (%) and seconds of learning and answering together."""
     model, labeled, rest = _model(method, problem, seed), y >= 0, y < 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         start = perf_counter()
         if method in _SUPERVISED:
             answers = model.fit(problem.X[labeled], y[labeled]).predict(problem.X[rest])
