@@ -142,15 +142,9 @@ class TorchRestriction:
 
     is_exact = False
 
-    def __init__(
-        self,
-        apply: WalkOperator,
-        half_log_degrees: Tensor,
-        alpha: float,
-        precondition: Callable[[Tensor], Tensor] | None = None,
-    ) -> None:
+    def __init__(self, apply: WalkOperator, half_log_degrees: Tensor, alpha: float) -> None:
         self.apply, self.half_log_degrees, self.alpha = apply, half_log_degrees, alpha
-        self.precondition = precondition
+        self.precondition: _Map | None = None
 
     def residual(self, rhs: Tensor, x: Tensor) -> Tensor:
         """Return rhs - A_UU x."""
