@@ -19,9 +19,9 @@ from device.walk.test_gpu_columns import check_hidden, check_same  # noqa: E402
 from manifoldknn.device.graph.constrained import TorchGraph  # noqa: E402
 from manifoldknn.device.walk import columns as module  # noqa: E402
 from manifoldknn.device.walk.aggregates import aggregates, inverse_by_products, paired  # noqa: E402
+from manifoldknn.device.walk.cg import ConjugateGradients  # noqa: E402
 from manifoldknn.device.walk.columns import Kept, hidden_on_device, walk_by_class_on_device  # noqa: E402
 from manifoldknn.device.walk.normalized import NormalizedTorchGraph  # noqa: E402
-from manifoldknn.device.walk.restriction import ConjugateGradients  # noqa: E402
 
 ALPHA = 0.9997
 OPTIONS = {"tol": 1e-6, "max_iter": 2000}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.device.walk.restriction import ConjugateGradients  # noqa: E402
+from manifoldknn.device.walk.cg import ConjugateGradients  # noqa: E402
 
 
 def system(n=60, columns=5):

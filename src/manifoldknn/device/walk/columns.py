@@ -170,7 +170,7 @@ class _Walk:
             out[:, block] = to_numpy(found[asked] - self.half[asked, None])
         return out, np.array(to_numpy(log_sums))
 
-    def _log_sums(self, labeled: Tensor, settle: bool) -> Tensor:
+    def _log_sums(self, labeled: torch.Tensor, settle: bool) -> torch.Tensor:
         """Return log s of every label: D⁻¹·1, and the walk from where the first step leads."""
         inflow = self.graph.log_first_step() + math.log(self.alpha)
         sources = torch.nonzero(torch.isfinite(inflow)).squeeze(1)
