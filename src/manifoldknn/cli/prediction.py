@@ -1,12 +1,14 @@
 """The command ``manifoldknn predict``: new rows, answered by a saved model."""
 
+from __future__ import annotations
+
 import argparse
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manifoldknn import persist
-from manifoldknn.base import Bools, Floats
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.files.archive import ModelFileError
 from manifoldknn.model.answering import answers_to
@@ -102,7 +104,12 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
     return data, _text(data), target == "-"
 
 
-def _data(texts: list[str], confidence: Floats, unreached: Bools, off: Floats) -> dict[str, Any]:
+def _data(
+    texts: list[str],
+    confidence: NDArray[np.float64],
+    unreached: NDArray[np.bool_],
+    off: NDArray[np.float64],
+) -> dict[str, Any]:
     found, counts = np.unique(np.array(texts, dtype=str), return_counts=True)
     return {
         "rows": len(texts),

@@ -5,14 +5,16 @@ cannot-link. Links and labels must not contradict each other, not even by way of
 that must-links tie together are of one class, and so are all labelled rows of a class.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from manifoldknn.base import Array, Bools, Ints
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.tensors import as_numpy
 
@@ -23,8 +25,8 @@ __all__ = ["NO_LINKS", "HandLinks", "check_links", "hand_links", "row_pairs"]
 class HandLinks:
     """Must-links and cannot-links: pairs of row numbers, the smaller first, sorted, each once."""
 
-    must: Ints
-    cannot: Ints
+    must: NDArray[np.intp]
+    cannot: NDArray[np.intp]
 
     def __bool__(self) -> bool:
         return bool(len(self.must) or len(self.cannot))
@@ -35,14 +37,14 @@ class HandLinks:
         n = 1 + max(int(named.max(initial=0)), int(high.max()) if len(high) else 0)
         return kernels.xp.isin(low * n + high, kernels.array(named[:, 0] * n + named[:, 1]))
 
-    def without(self, rows: Ints) -> "HandLinks":
+    def without(self, rows: NDArray[np.intp]) -> HandLinks:
         """Return the links that touch none of some rows: who hides a label hides these too."""
         if not self:
             return self
         kept = (pairs[~np.isin(pairs, rows).any(axis=1)] for pairs in (self.must, self.cannot))
         return HandLinks(*kept)
 
-    def linked_beside(self, codes: Ints) -> tuple[Ints, Ints]:
+    def linked_beside(self, codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return both ends of the must-links that labels do not make as well."""
         one, other = self.must.T
         new = (codes[one] < 0) | (codes[other] < 0)
@@ -52,7 +54,9 @@ class HandLinks:
 NO_LINKS = HandLinks(np.empty((0, 2), dtype=np.intp), np.empty((0, 2), dtype=np.intp))
 
 
-def hand_links(must: Any, cannot: Any, codes: Ints, classes: Array | None = None) -> HandLinks:
+def hand_links(
+    must: Any, cannot: Any, codes: NDArray[np.intp], classes: NDArray[Any] | None = None
+) -> HandLinks:
     """Return the user's links, each once, or raise ValueError.
 
     Wrong are a row that is not there, a row paired with itself, and contradictions. The names
@@ -68,7 +72,7 @@ def hand_links(must: Any, cannot: Any, codes: Ints, classes: Array | None = None
     return links
 
 
-def row_pairs(name: str, pairs: Any, n_samples: int) -> Ints:
+def row_pairs(name: str, pairs: Any, n_samples: int) -> NDArray[np.intp]:
     """Return pairs of row numbers, checked, the smaller first, sorted, each once."""
     if pairs is None:
         return NO_LINKS.must
@@ -97,7 +101,9 @@ def row_pairs(name: str, pairs: Any, n_samples: int) -> Ints:
     return np.unique(np.sort(found, axis=1), axis=0).astype(np.intp)
 
 
-def check_links(links: HandLinks, codes: Ints, classes: Array | None = None) -> None:
+def check_links(
+    links: HandLinks, codes: NDArray[np.intp], classes: NDArray[Any] | None = None
+) -> None:
     """Raise ValueError if links contradict labels or each other, also through chains."""
     if not links:
         return
@@ -137,7 +143,9 @@ def check_links(links: HandLinks, codes: Ints, classes: Array | None = None) -> 
         )
 
 
-def _some_rows(together: Bools, codes: Ints, classes: tuple[int, int]) -> list[int]:
+def _some_rows(
+    together: NDArray[np.bool_], codes: NDArray[np.intp], classes: tuple[int, int]
+) -> list[int]:
     """Return a labelled row of each of two classes that are tied together."""
     there = together[: len(codes)]
     return [int(np.flatnonzero(there & (codes == code))[0]) for code in classes]
