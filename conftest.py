@@ -3,7 +3,5 @@
 from importlib.util import find_spec
 
 # All of the room but the seam itself and what it needs imports PyTorch.
-_TORCH = [
-    f"src/manifoldknn/device/{name}" for name in ("*/*", "[!ms]*.py", "samples.py", "segments.py")
-]
+_TORCH = [f"src/manifoldknn/device/{name}" for name in ("*/*", "[!ms]*.py")]
 collect_ignore_glob = [] if find_spec("torch") else _TORCH

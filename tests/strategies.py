@@ -11,7 +11,7 @@ from manifoldknn.device import steps
 from manifoldknn.graph.constrained import GraphRecipe, candidate_count, selected_edges
 from manifoldknn.graph.links import NO_LINKS
 from manifoldknn.search.neighbors import ExactIndex
-from manifoldknn.vote import deciders, hidden, ties, walked
+from manifoldknn.vote import deciders, hidden, ties, walks
 from manifoldknn.vote.ties import SharedGraph, ready_graph
 from manifoldknn.walk import aggregates
 from manifoldknn.walk.choose import Way
@@ -70,7 +70,7 @@ def shared_graph(recipe, codes, alpha, way):
 def walk_by_class_factorised(graph, labeled, codes, n_classes, alpha, **accuracy):
     """Densities by the way that needs no tolerance."""
     ready = ready_graph(graph, labeled, alpha, Way("factorise"))
-    return walked.walk_by_class(ready, labeled, codes, n_classes, alpha, **accuracy)
+    return walks.walk_by_class(ready, labeled, codes, n_classes, alpha, **accuracy)
 
 
 @st.composite
@@ -103,6 +103,6 @@ def forced(way, coarsest=4, few=1.0):
         patches.enter_context(mock.patch.object(aggregates, "_SLOWEST", 1.0))
         if way == "iterate":  # let one elimination serve all, however many rows labels touch
             patches.enter_context(mock.patch.object(ties, "_FEW", few))
-        for module in (deciders, hidden, steps, walked):
+        for module in (deciders, hidden, steps, walks):
             patches.enter_context(mock.patch.object(module, "chosen_way", chosen))
         yield

@@ -10,18 +10,16 @@ search does the rest of the work; two things here make it fit:
   from the training rows and these together, these without labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, GridSearchCV
 from sklearn.utils import check_random_state
 
+from manifoldknn.base import Ints
 from manifoldknn.base.labels import EncodedLabels, encode_labels
 from manifoldknn.base.parameters import check_integer
 from manifoldknn.baselines.transductive import TransductiveClassifier, last_step
@@ -98,7 +96,7 @@ class SemiSupervisedSplit(BaseCrossValidator):
         X: Any,
         y: Any = None,
         groups: Any = None,  # noqa: ARG002 - scikit-learn's signature
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    ) -> Iterator[tuple[Ints, Ints]]:
         """Yield the rows to learn from and the rows to test.
 
         Parameters
@@ -128,7 +126,7 @@ class SemiSupervisedSplit(BaseCrossValidator):
             test = labeled[folds == fold]
             yield np.setdiff1d(np.arange(len(labels.codes)), test, assume_unique=True), test
 
-    def _folds(self, labels: EncodedLabels) -> NDArray[np.intp]:
+    def _folds(self, labels: EncodedLabels) -> Ints:
         counts = np.bincount(labels.codes[labels.labeled])
         if counts.min() < 2:
             lonely = ", ".join(map(repr, labels.classes[counts < 2][:5].tolist()))

@@ -10,7 +10,7 @@ import pytest
 import sklearn.datasets
 
 from manifoldknn.datasets import PAPER_SETS, load_paper
-from manifoldknn.datasets.specs import Spec, row_means
+from manifoldknn.datasets.paper import Spec, row_means
 
 FOLDER = os.environ.get("MANIFOLDKNN_DATA")
 needs_folder = pytest.mark.skipif(

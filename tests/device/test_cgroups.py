@@ -1,6 +1,6 @@
 import pytest
 
-from manifoldknn.device.cgroups import room_in_groups
+from manifoldknn.device.memory import room_in_groups
 
 SECOND = ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file")
 FIRST = (

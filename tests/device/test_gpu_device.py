@@ -14,7 +14,7 @@ from device.graph.test_gpu_constrained import SETTINGS, both_recipes
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.graph.links import NO_LINKS
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
-from manifoldknn.vote.walked import walk_by_label
+from manifoldknn.vote.walks import walk_by_label
 from strategies import problems, shared_graph, walk_by_class_factorised
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")

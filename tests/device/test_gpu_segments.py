@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.device import segments  # noqa: E402
-from manifoldknn.device.segments import Runs, ragged, run_offsets  # noqa: E402
+from manifoldknn.device import kernels as segments  # noqa: E402
+from manifoldknn.device.kernels import Runs, ragged, run_offsets  # noqa: E402
 
 
 @settings(max_examples=80, deadline=None)

@@ -1,7 +1,7 @@
 import pytest
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.device import transfer  # noqa: E402
+from manifoldknn.device import kernels as transfer  # noqa: E402
 
 
 def test_a_tensor_on_the_cpu_is_not_copied():
@@ -17,7 +17,7 @@ def test_a_tensor_on_the_cpu_is_not_copied():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int32, torch.bool])
 @pytest.mark.parametrize("shape", [(0,), (999,), (37, 41), (64, 16)])
 def test_pieces_make_the_whole(monkeypatch, shape, dtype):
-    monkeypatch.setattr(transfer, "_PIECE", 256)
+    monkeypatch.setattr(transfer, "_SENT_BYTES", 256)
     values = torch.randint(0, 100, shape, device="cuda").to(dtype)
     assert (transfer.to_numpy(values) == values.cpu().numpy()).all()
     swapped = values.movedim(0, -1)  # not row by row in memory

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from sklearn.metrics import pairwise_distances
 
-import manifoldknn.graph.bridges as bridges
+import manifoldknn.graph.joining as bridges
 from manifoldknn.graph.joining import joining_edges
 from manifoldknn.graph.kernels import GRAPH
 from manifoldknn.graph.partsearch import search_of_parts

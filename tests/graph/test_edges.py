@@ -6,7 +6,7 @@ from scipy.sparse import csgraph
 
 import oracles
 from manifoldknn.graph.edges import pruned_edges, union_edges
-from manifoldknn.graph.pairs import ranked_pairs
+from manifoldknn.graph.kernels import ranked_pairs
 from manifoldknn.search.neighbors import ExactIndex, Neighbors
 from strategies import problems
 

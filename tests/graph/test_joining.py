@@ -4,9 +4,13 @@ from scipy import sparse
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.graph import joining
-from manifoldknn.graph.bridges import short_joining_edges
 from manifoldknn.graph.edges import pruned_edges
-from manifoldknn.graph.joining import is_affordable, joined_parts, joining_edges
+from manifoldknn.graph.joining import (
+    is_affordable,
+    joined_parts,
+    joining_edges,
+    short_joining_edges,
+)
 from manifoldknn.graph.kernels import GRAPH
 from manifoldknn.search.neighbors import ExactIndex
 

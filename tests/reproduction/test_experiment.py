@@ -21,7 +21,7 @@ def test_every_experiment_has_its_words(name):
 
 def test_nothing_is_said_of_others_or_shared_in_vain():
     words = tomllib.loads(WORDS)
-    assert set(words) == {"shared", *PLACES}
+    assert set(words) == {"shared", "settings", *PLACES}
     everything = " ".join(str(told(name)) for name in PLACES)
     for name, sentence in words["shared"].items():
         assert f"{{{name}}}" in WORDS

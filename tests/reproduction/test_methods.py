@@ -11,7 +11,6 @@ from manifoldknn import ManifoldKNNClassifier, constrained_graph, tired_random_w
 from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.model_selection import tuned
 from manifoldknn.reproduction import methods
-from manifoldknn.reproduction.figures.width import tuned_sigma
 from manifoldknn.reproduction.methods import (
     BEYOND,
     DEFAULT,
@@ -25,7 +24,7 @@ from manifoldknn.reproduction.methods import (
     available,
     error_of,
 )
-from manifoldknn.reproduction.problems import Problem, drawn, synthetic
+from manifoldknn.reproduction.problems import Problem, drawn, synthetic, tuned_sigma
 
 
 def answers(method, problem, y, k=3, seed=0):

@@ -1,8 +1,7 @@
 """The settings that the report shows are those in use."""
 
 from manifoldknn.reproduction import methods
-from manifoldknn.reproduction.methods import GEODESIC_LINKS, GUIDED_SVM
-from manifoldknn.reproduction.settings import settings_table
+from manifoldknn.reproduction.methods import GEODESIC_LINKS, GUIDED_SVM, settings_table
 
 
 def test_every_method_has_a_line_and_its_grid():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import manifoldknn.base.distances as distances
-from manifoldknn.search.principal import PrincipalAxes
+from manifoldknn.search.inverted import PrincipalAxes
 
 
 @pytest.mark.parametrize(("m", "d"), [(40, 12), (12, 40), (20, 20)])

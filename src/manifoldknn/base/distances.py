@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.threads import in_threads
 
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
@@ -39,20 +39,17 @@ def row_blocks(X: Any) -> Iterator[slice]:
         yield slice(start, min(start + step, X.shape[0]))
 
 
-def squared_norms(X: NDArray[Any]) -> NDArray[np.float64]:
+def squared_norms(X: Array) -> Floats:
     """Return ‖x‖² of every row in double precision."""
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
-def largest_value(X: NDArray[Any]) -> float:
+def largest_value(X: Array) -> float:
     """Return the largest absolute value, without an array of them."""
     return max(float(X.max()), -float(X.min()))
 
 
-def euclidean_pairs(
-    A: Any, B: Any, rows: NDArray[np.intp], cols: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def euclidean_pairs(A: Any, B: Any, rows: Ints, cols: Ints) -> Floats:
     """Return the Euclidean distance of each pair ``(A[rows[e]], B[cols[e]])``.
 
     Taken from differences in double precision, pair by pair, so that equal rows have distance
@@ -74,9 +71,7 @@ def euclidean_pairs(
     return out
 
 
-def euclidean_lists(
-    Q: Any, X: Any, lists: NDArray[np.intp], *, n_jobs: int | None = 1
-) -> NDArray[np.float64]:
+def euclidean_lists(Q: Any, X: Any, lists: Ints, *, n_jobs: int | None = 1) -> Floats:
     """Return the Euclidean distances between every row of Q and the samples of X in its list.
 
     The same numbers as those of `euclidean_pairs`, sooner. Several threads (None: all cores) serve
@@ -100,10 +95,10 @@ def euclidean_lists(
     return out
 
 
-def row_norms(difference: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_norms(difference: Floats) -> Floats:
     """Return ‖x‖ of every row, for numbers of any size."""
     with np.errstate(over="ignore", under="ignore"):
-        norms: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+        norms: Floats = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     # Squares leave float64 beyond 1e154 and below 1e-154: those few rows are scaled first.
     extreme = np.flatnonzero(~((norms > 1e-140) & (norms < 1e140)))
     if extreme.size:
@@ -115,8 +110,8 @@ def row_norms(difference: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def distance_blocks(
-    X: Any, rows: NDArray[np.intp], *, metric: Any, resolution: float = 0.0
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    X: Any, rows: Ints, *, metric: Any, resolution: float = 0.0
+) -> Iterator[tuple[Ints, Floats]]:
     """Yield ``(some of rows, their distances to every sample)``, block by block.
 
     Euclidean distances come from matrix products on centred data: fast, with squares that are wrong
@@ -141,7 +136,7 @@ class _Measure:
         euclidean = isinstance(metric, str) and metric in EUCLIDEAN
         self._X = X
         self._name = "euclidean" if euclidean else metric
-        self._norms: NDArray[np.float64] | None = None
+        self._norms: Floats | None = None
         if not euclidean or sparse.issparse(X):
             return
         self._center = X.mean(axis=0, dtype=np.float64)
@@ -151,12 +146,12 @@ class _Measure:
         if resolution and np.sqrt(self._norms.max() / _BLURRED) > resolution:
             self._name, self._norms = "minkowski", None
 
-    def __call__(self, rows: Any, samples: slice) -> NDArray[np.float64]:
+    def __call__(self, rows: Any, samples: slice) -> Floats:
         if self._norms is None:
             found = pairwise_distances(rows, self._X[samples], metric=self._name)
             return np.asarray(found, dtype=np.float64)
         moved = rows - self._center
-        out: NDArray[np.float64] = moved @ (self._X[samples] - self._center).T
+        out: Floats = moved @ (self._X[samples] - self._center).T
         out *= -2.0
         out += squared_norms(moved)[:, None]
         out += self._norms[samples]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from manifoldknn.base import Array, Bools
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ def check_dense(value: Any) -> None:
         )
 
 
-def chosen_rows(X: Any, mask: NDArray[np.bool_]) -> Any:
+def chosen_rows(X: Any, mask: Bools) -> Any:
     """Return some rows of samples, of a tensor as an array."""
     if not is_tensor(X):
         return X[mask]
@@ -217,8 +218,8 @@ def release(device: Any) -> None:
         torch.cuda.empty_cache()
 
 
-def to_host(values: Any, dtype: Any = None) -> NDArray[Any]:
+def to_host(values: Any, dtype: Any = None) -> Array:
     """Return a tensor as an array that does not share memory with it."""
-    array: NDArray[Any] = values.detach().cpu().numpy()
+    array: Array = values.detach().cpu().numpy()
     shared = values.device.type == "cpu"
     return array.astype(dtype or array.dtype, copy=shared)

@@ -18,10 +18,7 @@ def single_threaded_products() -> AbstractContextManager[Any]:
     Threads of our own and threads of theirs would get in each other's way.
     """
     # Looking for the libraries takes milliseconds, and new ones come with new modules.
-    limits: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(
-        limits=1, user_api="blas"
-    )
-    return limits
+    return _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
 
 
 @lru_cache(maxsize=1)

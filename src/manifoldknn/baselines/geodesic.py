@@ -3,12 +3,12 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.labels import encode_labels
 from manifoldknn.base.parameters import ON_UNREACHED, check_choice, check_integer
 from manifoldknn.base.samples import check_new_samples, check_samples
@@ -17,9 +17,6 @@ from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
 from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.search.neighbors import ExactIndex, Neighbors, check_metric, sorted_neighbors
 from manifoldknn.vote.votes import class_shares, winners
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 _BLOCK = 64  # labelled rows whose paths are held at a time
 
@@ -122,7 +119,7 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
         self.unreached_ = unreached
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Classify new rows by the paths through their neighbours.
 
         The unlabelled marker is returned where the classifier abstains.
@@ -177,7 +174,7 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
             self._nearest.indices.shape[1],
         )
 
-    def _answer(self, nearest: Neighbors, X: Any) -> tuple[Floats, Ints, NDArray[np.bool_]]:
+    def _answer(self, nearest: Neighbors, X: Any) -> tuple[Floats, Ints, Bools]:
         """Return shares, class numbers and the unreached rows."""
         classes_of = self._labels.codes[self.labeled_indices_][nearest.indices]
         votes = np.isfinite(nearest.distances).astype(np.float64)
@@ -188,7 +185,7 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
             self._resolve(X, unreached, shares, codes)
         return shares, codes, unreached
 
-    def _resolve(self, X: Any, unreached: NDArray[np.bool_], shares: Floats, codes: Ints) -> None:
+    def _resolve(self, X: Any, unreached: Bools, shares: Floats, codes: Ints) -> None:
         message = (
             f"No path leads from {unreached.sum()} of {len(unreached)} rows to a labelled sample "
             f"(the first is row {np.argmax(unreached)})"

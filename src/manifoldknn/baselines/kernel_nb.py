@@ -3,17 +3,15 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manifoldknn.base import Array, Floats
 from manifoldknn.base.parameters import check_positive
 from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.vote.votes import class_prior
-
-Floats = NDArray[np.float64]
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median absolute deviation of the standard normal
 _CHUNK = 1 << 22  # numbers held at a time
@@ -118,7 +116,7 @@ class KernelNaiveBayes(ClassifierMixin, BaseEstimator):
         joint = self.predict_joint_log_proba(X)
         return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Return the most probable class of every row."""
         joint = self.predict_joint_log_proba(X)
         return np.asarray(self.classes_[joint.argmax(axis=1)])

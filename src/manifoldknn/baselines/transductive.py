@@ -3,13 +3,13 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manifoldknn.base import Array, Ints
 from manifoldknn.base.labels import encode_labels
 from manifoldknn.model.fitted import all_or_nothing
 
@@ -92,12 +92,12 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return self._fitted
 
     @property
-    def transduction_(self) -> NDArray[Any]:
+    def transduction_(self) -> Array:
         """Its label for every training row."""
         own = getattr(last_step(self.estimator_), "transduction_", None)
         return np.asarray(self.estimator_.predict(self._X) if own is None else own)
 
-    def _shown(self, codes: NDArray[np.intp]) -> NDArray[Any]:
+    def _shown(self, codes: Ints) -> Array:
         """Return labels as the estimator reads them."""
         y = self._labels.decode(codes)
         if y.dtype.kind == "f" and not hasattr(last_step(self.estimator), "unlabeled"):
@@ -111,7 +111,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             how = {"accept_sparse": "csr", "dtype": "numeric"}
         return validate_data(self, X, reset=reset, **how)
 
-    def _with(self, X: Any, attribute: str, method: str) -> NDArray[Any]:
+    def _with(self, X: Any, attribute: str, method: str) -> Array:
         """Learn from the training rows and X, and return the answers for X."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
@@ -121,12 +121,12 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return np.asarray(getattr(model, method)(X) if own is None else own[self._X.shape[0] :])
 
     @_answers("predict")  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Classify rows as unlabelled ones among the training rows."""
         return self._with(X, "transduction_", "predict")
 
     @_answers("predict_proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: Any) -> Array:
         """Return class probabilities of rows as unlabelled ones among the training rows."""
         return self._with(X, "label_distributions_", "predict_proba")
 

@@ -4,27 +4,20 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manifoldknn.base import Array, Floats
 from manifoldknn.base.parameters import check_choice, check_integer
 from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.search.neighbors import ExactIndex, check_metric
 from manifoldknn.vote.votes import class_shares, winners
 
-Floats = NDArray[np.float64]
-
 # Shares of the (k+1)-th distance stay within these: at 0 the inverse has no value, and at 1 most
 # kernels are 0, so that neighbours all equally far would have no vote at all.
 _NEAREST, _FARTHEST = 1e-6, 1 - 1e-6
-
-
-def _gaussian(share: Floats, k: int) -> Floats:
-    # The standard normal density, stretched so that share 1 is its quantile 1 - 1/(2(k+1)).
-    return np.exp(-0.5 * (share * ndtri(1 - 0.5 / (k + 1))) ** 2)
 
 
 KERNELS: dict[str, Callable[[Floats, int], Floats]] = {
@@ -35,7 +28,8 @@ KERNELS: dict[str, Callable[[Floats, int], Floats]] = {
     "triweight": lambda share, _: (1 - share**2) ** 3,
     "cosine": lambda share, _: np.cos(np.pi / 2 * share),
     "inverse": lambda share, _: 1 / share,
-    "gaussian": _gaussian,
+    # The standard normal density, stretched so that share 1 is its quantile 1 - 1/(2(k+1)).
+    "gaussian": lambda share, k: np.exp(-0.5 * (share * ndtri(1 - 0.5 / (k + 1))) ** 2),
 }
 
 
@@ -118,7 +112,7 @@ class WeightedKNNClassifier(ClassifierMixin, BaseEstimator):
         weights = KERNELS[self.kernel](np.clip(share, _NEAREST, _FARTHEST), k)
         return class_shares(weights, self._codes[found.indices[:, :k]], len(self.classes_))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Classify rows."""
         shares = self.predict_proba(X)
         return np.asarray(self.classes_[winners(shares)])

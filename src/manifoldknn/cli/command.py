@@ -1,7 +1,5 @@
 """Where the command ``manifoldknn`` begins: before anything that takes time is imported."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Sequence

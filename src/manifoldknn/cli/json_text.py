@@ -1,7 +1,5 @@
 """What is said to programs: JSON that every reader accepts, of errors too."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,6 @@
 """Data sets on which the method can be seen at work: the paper's, drawn and real."""
 
-from manifoldknn.datasets.paper import PaperData, load_paper
-from manifoldknn.datasets.specs import PAPER_SETS
+from manifoldknn.datasets.paper import PAPER_SETS, PaperData, load_paper
 from manifoldknn.datasets.synthetic import (
     make_arch_and_s,
     make_circle_and_strip,

@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.parameters import check_integer
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 Curve = Callable[[Floats], Floats]
 
 _STEPS = 4000  # points along a curve where it is measured

@@ -8,21 +8,69 @@ the right values in every class, and after cleaning as many rows as the paper sa
 
 import os
 import sys
+import tomllib
 import zipfile
 import zlib
 from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.atomic import replaced_file
-from manifoldknn.datasets.specs import PAPER_SETS, Spec, row_means, scaled
 
 _UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 _TOLERANCE = 1e-5  # of class means in [0, 1]; two labels swapped move them by more
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything by which a data set is known."""
+
+    name: str  # as in the paper
+    files: tuple[str, ...]  # names that a file of it may have; the first is the usual one
+    openml: tuple[int, ...]  # OpenML data sets whose columns it consists of
+    n_features: int
+    n_paper: int  # rows that the paper states
+    classes_paper: int  # classes that the paper states
+    drops_repeats: bool  # whether the paper's rows are what is left without repeated rows
+    counts: tuple[int, ...]  # rows of every class before that, by their numbers or names
+    # Mean of all values of every class, columns scaled to [0, 1]. Neither the order of rows and
+    # columns nor the unit of a column changes it; wrong labels do.
+    class_means: tuple[float, ...]
+    deviation: float  # of the rows' means, which changes when columns are joined wrongly
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of X before cleaning."""
+        return sum(self.counts), self.n_features
+
+
+def row_means(X: Floats) -> Floats:
+    """Return the mean of every row, columns scaled to [0, 1]; constant columns count as 0.
+
+    >>> row_means(np.array([[0.0, 7.0], [5.0, 7.0], [10.0, 7.0]]))
+    array([0.  , 0.25, 0.5 ])
+    """
+    return np.asarray(scaled(X).mean(axis=1))
+
+
+def scaled(X: Floats) -> Floats:
+    """Return X with every column mapped to [0, 1], constant ones to 0."""
+    low, spread = X.min(axis=0), np.ptp(X, axis=0)
+    return np.asarray((X - low) / np.where(spread > 0, spread, 1.0))
+
+
+def _spec(name: str, read: dict[str, Any]) -> Spec:
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in read.items()}
+    return Spec(name, **fields)
+
+
+_TEXT = (resources.files(__package__) / "specs.toml").read_text("utf-8")
+PAPER_SETS = {name: _spec(name, fields) for name, fields in tomllib.loads(_TEXT).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +78,8 @@ class PaperData:
     """A checked data set."""
 
     name: str  # as in the paper
-    X: NDArray[np.float64]  # samples, with repeated rows removed where the paper did that
-    y: NDArray[np.intp]  # classes, from 0
+    X: Floats  # samples, with repeated rows removed where the paper did that
+    y: Ints  # classes, from 0
     n_removed: int  # repeated rows that were removed
     source: str  # the file, or the OpenML data sets, that they come from
 
@@ -94,7 +142,10 @@ def load_paper(name: str, *, scale: bool = True, download: bool = True) -> Paper
         _keep(X, y, spec)
     else:
         raise FileNotFoundError(_what_to_do(spec, "it may not be downloaded (download=False)"))
-    kept = _first_occurrences(X) if spec.drops_repeats else np.arange(len(X))
+    kept = np.arange(len(X))
+    if spec.drops_repeats:
+        # Compared as 32-bit numbers: files of that precision and others must agree.
+        kept = np.sort(np.unique(X.astype(np.float32), axis=0, return_index=True)[1])
     if len(kept) != spec.n_paper:
         raise _wrong(
             source, spec, f"{len(kept)} rows without repetitions", f"{spec.n_paper} different rows"
@@ -180,16 +231,14 @@ def _what_to_do(spec: Spec, reason: str) -> str:
     )
 
 
-def _keep(X: NDArray[np.float64], y: NDArray[np.intp], spec: Spec) -> None:
+def _keep(X: Floats, y: Ints, spec: Spec) -> None:
     folder = _cache()
     folder.mkdir(parents=True, exist_ok=True)
     with replaced_file(folder / spec.files[0]) as file:
         np.savez_compressed(file, X=X, y=y)
 
 
-def _checked(
-    X: Any, y: Any, spec: Spec, source: str
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _checked(X: Any, y: Any, spec: Spec, source: str) -> tuple[Floats, Ints]:
     """Return samples and class numbers, or refuse them by the name of their source."""
     wrong = partial(_wrong, source, spec)
     if X.shape != spec.shape:
@@ -233,7 +282,7 @@ def _wrong(source: str, spec: Spec, found: str, expected: str) -> ValueError:
     )
 
 
-def _class_numbers(y: NDArray[Any]) -> NDArray[np.intp]:
+def _class_numbers(y: Array) -> Ints:
     """Return class numbers from 0 in the order of their numbers, or of their names."""
     names, codes = np.unique(y, return_inverse=True)
     try:
@@ -243,8 +292,3 @@ def _class_numbers(y: NDArray[Any]) -> NDArray[np.intp]:
     place = np.empty(len(names), dtype=np.intp)
     place[order] = np.arange(len(names))
     return place[codes.reshape(-1)]
-
-
-def _first_occurrences(X: NDArray[np.float64]) -> NDArray[np.intp]:
-    # Compared as 32-bit numbers: files of that precision and others must agree.
-    return np.sort(np.unique(X.astype(np.float32), axis=0, return_index=True)[1])

@@ -6,14 +6,8 @@ indices of the few samples whose class a classifier may see.
 
 import numpy as np
 
-from manifoldknn.datasets.curves import (
-    Curve,
-    Floats,
-    Ints,
-    around_curves,
-    at_constant_speed,
-    split_sizes,
-)
+from manifoldknn.base import Floats, Ints
+from manifoldknn.datasets.curves import Curve, around_curves, at_constant_speed, split_sizes
 
 _LEG = 1.3  # length of each straight leg of the arch, whose round part has radius 1
 _BOWL = 0.45  # radius of the two bowls of the S: the gap to the arch is as wide

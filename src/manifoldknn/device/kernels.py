@@ -1,15 +1,128 @@
 """What the steps ask of arrays, by PyTorch; the same as in `manifoldknn.base.kernels`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
+from manifoldknn.base import Array
 from manifoldknn.base.kernels import Kernels
-from manifoldknn.device.segments import Runs
-from manifoldknn.device.transfer import to_numpy
+
+_SENT_BYTES = 1 << 24  # to the processor at a time
+_PIECE = 128  # rows that one thread goes through
+
+
+def to_numpy(values: Tensor) -> Array:
+    """Return a tensor as a NumPy array; it shares memory with a tensor that is on the CPU.
+
+    Copying a large one straight into fresh memory waits for one page after the other. So pieces
+    arrive in two buffers that the device may write to by itself, and all cores move them on while
+    the next piece is under way.
+
+    >>> import torch
+    >>> from manifoldknn.device.kernels import to_numpy
+    >>> to_numpy(torch.arange(3))
+    array([0, 1, 2])
+    """
+    if values.device.type != "cuda" or values.nbytes <= _SENT_BYTES:
+        return np.asarray(values.cpu().numpy())
+    flat = values.contiguous().view(-1)
+    answer = torch.empty(flat.shape, dtype=flat.dtype)
+    size = _SENT_BYTES // flat.element_size()
+    with torch.cuda.device(values.device):
+        buffers = [torch.empty(size, dtype=flat.dtype, pin_memory=True) for _ in range(2)]
+        arrived = [torch.cuda.Event() for _ in range(2)]
+        pieces = list(zip(flat.split(size), answer.split(size)))
+        for number in range(len(pieces) + 1):
+            if number < len(pieces):
+                source = pieces[number][0]
+                buffers[number % 2][: len(source)].copy_(source, non_blocking=True)
+                arrived[number % 2].record()
+            if number:
+                target = pieces[number - 1][1]
+                arrived[(number - 1) % 2].synchronize()
+                target.copy_(buffers[(number - 1) % 2][: len(target)])
+    return np.asarray(answer.view(values.shape).numpy())
+
+
+class Runs:
+    """Runs of consecutive rows: where each starts, and the end; no run is empty.
+
+    Sums are the same in every run of the program, which atomic operations would not give: runs are
+    cut into short pieces, each is reduced by one thread in order, and the pieces in the same way.
+
+    >>> import torch
+    >>> from manifoldknn.device.kernels import Runs
+    >>> Runs(torch.tensor([0, 2, 5])).sum(torch.ones(5, 1)).ravel().tolist()
+    [2.0, 3.0]
+    """
+
+    def __init__(self, offsets: Tensor) -> None:
+        self.offsets = offsets
+        self.n_runs = len(offsets) - 1
+        self._levels: list[Tensor] = []
+        while self.n_runs and int((offsets[1:] - offsets[:-1]).max()) > _PIECE:
+            cut, offsets = _in_pieces(offsets)
+            self._levels.append(cut)
+        self._levels.append(offsets)
+
+    @classmethod
+    def of_numbers(cls, numbers: Tensor) -> "Runs":
+        """Return the runs of equal numbers."""
+        return cls(run_offsets(numbers))
+
+    def max(self, values: Tensor) -> Tensor:
+        """Return the maximum of every run, for values of shape (n_rows, n_columns)."""
+        return self._reduced(values, "max")
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum of every run, for values of shape (n_rows, n_columns)."""
+        return self._reduced(values, "sum")
+
+    def log_sum(self, logs: Tensor) -> Tensor:
+        """Return log Σ exp of every run, for logarithms of shape (n_rows, n_columns)."""
+        top = self.max(logs)
+        finite = torch.where(torch.isneginf(top), 0.0, top)
+        owner = torch.repeat_interleave(self.offsets.diff())
+        return torch.log(self.sum(torch.exp(logs - finite[owner]))) + finite
+
+    def _reduced(self, values: Tensor, how: str) -> Tensor:
+        if self.n_runs == 1:  # the usual case, and one that PyTorch is quick at
+            whole = values.amax(0) if how == "max" else values.sum(0)
+            return whole[None]
+        for offsets in self._levels:
+            values = torch.segment_reduce(values, how, offsets=offsets, axis=0, unsafe=True)
+        return values
+
+
+def run_offsets(numbers: Tensor) -> Tensor:
+    """Return where each run of equal numbers starts, and the length of the whole."""
+    first = torch.ones(len(numbers) + 1, dtype=torch.bool, device=numbers.device)
+    first[1:-1] = numbers[1:] != numbers[:-1]
+    return torch.nonzero(first).squeeze(1)
+
+
+def ragged(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the places of several stretches one after the other, and which stretch each is of.
+
+    That is ``starts[owner] + 0 … counts[owner] - 1``, and owner; lengths may be 0.
+    """
+    owner = torch.repeat_interleave(counts)
+    before = torch.cumsum(counts, 0) - counts
+    places = torch.arange(len(owner), device=counts.device) + (starts - before)[owner]
+    return places, owner
+
+
+def _in_pieces(offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """Cut runs into pieces; return where pieces start, and the runs of pieces."""
+    counts = offsets[1:] - offsets[:-1]
+    pieces = (counts + _PIECE - 1) // _PIECE
+    number, owner = ragged(torch.zeros_like(pieces), pieces)
+    starts = offsets[:-1][owner] + number * _PIECE
+    ends = torch.cumsum(pieces, 0)
+    return torch.cat([starts, offsets[-1:]]), torch.cat([torch.zeros_like(ends[:1]), ends])
 
 
 class TorchKernels(Kernels):
@@ -22,45 +135,36 @@ class TorchKernels(Kernels):
         self.device = device
 
     def array(self, values: Any, dtype: Any = None) -> Any:
-        """Return a NumPy array as a tensor."""
         return torch.as_tensor(values, dtype=dtype, device=self.device)
 
     def host(self, values: Any) -> Any:
-        """Return a tensor as an array of NumPy."""
         return to_numpy(values)
 
     def arange(self, n: int) -> Any:
-        """Return 0, 1, … n - 1."""
         return torch.arange(n, device=self.device)
 
     def full(self, shape: int | tuple[int, int], value: float) -> Any:
-        """Return a number so many times, in double precision."""
         sizes = (shape,) if isinstance(shape, int) else shape
         return torch.full(sizes, value, dtype=torch.float64, device=self.device)
 
     def long(self, values: Any) -> Any:
-        """Return whole numbers in 64 bits."""
         return values.long()
 
     def mask(self, rows: Any, n: int) -> Any:
-        """Return n truth values, true for some rows."""
         mask = torch.zeros(n, dtype=torch.bool, device=self.device)
         mask[rows] = True
         return mask
 
     def repeat(self, values: Any, count: int) -> Any:
-        """Return every value so many times."""
         return values.repeat_interleave(count)
 
     def order(self, *keys: Any) -> Any:
-        """Return the order by the last key; equal ones by the key before, and so on."""
         order = torch.sort(keys[0], stable=True)[1]
         for key in keys[1:]:
             order = order[torch.sort(key[order], stable=True)[1]]
         return order
 
     def distinct(self, numbers: Any) -> Any:
-        """Return the distinct numbers, sorted."""
         return torch.unique(numbers)
 
     def median(self, values: Any) -> float:
@@ -70,23 +174,18 @@ class TorchKernels(Kernels):
         return float(ordered[[(n - 1) // 2, n // 2]].mean())
 
     def runs(self, offsets: Any) -> Any:
-        """Return the runs that start at all offsets but the last."""
         return Runs(offsets)
 
     def runs_of(self, numbers: Any) -> Any:
-        """Return the runs of equal numbers."""
         return Runs.of_numbers(numbers)
 
     def at_least(self, values: Any, least: float, out: Any = None) -> Any:
-        """Return values, or `least` where they are less."""
         return torch.clamp(values, min=least, out=out)
 
     def at_most(self, values: Any, most: float, out: Any = None) -> Any:
-        """Return values, or `most` where they are more."""
         return torch.clamp(values, max=most, out=out)
 
     def log(self, values: Any, out: Any = None) -> Any:
-        """Return logarithms, -inf of 0."""
         return torch.log(values, out=out)
 
     def total(self, terms: Any) -> Any:
@@ -94,11 +193,9 @@ class TorchKernels(Kernels):
         return terms.sum(0)
 
     def combined(self, terms: Any, weights: Any) -> Any:
-        """Return Σ_i terms[i]·weights[i]."""
         return (terms * weights.unflatten(0, (-1, *[1] * (terms.ndim - weights.ndim)))).sum(0)
 
     def packed(self, chosen: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
-        """Return what is chosen in every column, moved to the front."""
         counts = chosen.sum(0)
         index = torch.argsort((~chosen).to(torch.uint8), dim=0, stable=True)[: int(counts.max())]
 

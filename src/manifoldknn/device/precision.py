@@ -1,11 +1,11 @@
 """How exactly PyTorch multiplies matrices of single precision, set for a while."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import torch
 
 _PRECISION = threading.RLock()  # PyTorch has one setting for all threads
 
@@ -18,32 +18,28 @@ def matrix_precision(name: str) -> Iterator[None]:
     for the whole process. Other threads wait here until the block ends, so that products are what
     their certificate takes them for; the user's setting comes back.
     """
-    import torch
-
     with _PRECISION:
         if getattr(torch.backends.cuda.matmul, "fp32_precision", None) is None:
-            restore = _set_by_one_name(torch, name)
+            restore = _set_by_one_name(name)
         else:
-            restore = _set_by_backend(torch, name)
+            restore = _set_by_backend(name)
         try:
             yield
         finally:
             restore()
 
 
-def _set_by_one_name(torch: Any, name: str) -> Callable[[], None]:
+def _set_by_one_name(name: str) -> Callable[[], None]:
     """Set the precision as PyTorch below 2.9 wants it."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(name)
     return lambda: torch.set_float32_matmul_precision(before)
 
 
-def _set_by_backend(torch: Any, name: str) -> Callable[[], None]:
+def _set_by_backend(name: str) -> Callable[[], None]:
     """Set the precision as PyTorch from 2.9 on wants it; its older functions then may refuse."""
-    wanted = {
-        torch.backends.cuda.matmul: "tf32" if name == "high" else "ieee",
-        torch.backends.mkldnn.matmul: "ieee",
-    }
+    on: Any = torch.backends
+    wanted = {on.cuda.matmul: "tf32" if name == "high" else "ieee", on.mkldnn.matmul: "ieee"}
     before = {place: place.fp32_precision for place in wanted}
     for place, precision in wanted.items():
         place.fp32_precision = precision

@@ -27,7 +27,7 @@ from manifoldknn.vote.densities import Densities
 from manifoldknn.vote.hidden import hidden_densities, hidden_tolerance, walks_at_once
 from manifoldknn.vote.similarities import row_chunks
 from manifoldknn.vote.ties import SharedGraph
-from manifoldknn.vote.walked import Walked, walk_by_class, walk_by_label
+from manifoldknn.vote.walks import Walked, walk_by_class, walk_by_label
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
 

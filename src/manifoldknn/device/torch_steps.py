@@ -23,11 +23,11 @@ from manifoldknn.base.tensors import (
     release,
     to_host,
 )
+from manifoldknn.device.checked_samples import check_new_tensor, check_tensor
 from manifoldknn.device.extend.prediction import KnownSimilarities, device_votes
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe, torch_graph
 from manifoldknn.device.memory import available_memory
-from manifoldknn.device.rows import check_searchable
-from manifoldknn.device.samples import check_new_tensor, check_tensor
+from manifoldknn.device.resident_rows import check_searchable
 from manifoldknn.device.search.index import TorchIndex, device_name, exact_pays
 from manifoldknn.device.steps import BuiltGraph, Steps, usable_steps
 from manifoldknn.device.walk.columns import (
@@ -40,7 +40,7 @@ from manifoldknn.search.engines import GivenIndex, check_neighbors, lists_brough
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
 from manifoldknn.search.searchers import SearcherIndex, is_searcher
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.vote.walked import Walked
+from manifoldknn.vote.walks import Walked
 from manifoldknn.walk.choose import MANY_ROWS
 from manifoldknn.walk.restriction import LONG_WALK
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from manifoldknn.base import Array, Bools, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,9 +96,7 @@ def plot_classes(
     return ax
 
 
-def _dots(
-    ax: Axes, points: NDArray[np.float64], *, color: str, edge: str = "none", **style: Any
-) -> None:
+def _dots(ax: Axes, points: Floats, *, color: str, edge: str = "none", **style: Any) -> None:
     """Scatter points with filled markers, outlined only where asked."""
     ax.scatter(points[:, 0], points[:, 1], c=color, edgecolors=edge, linewidths=1.4, **style)
 
@@ -110,9 +110,7 @@ def new_axes() -> Axes:
     return plt.subplots(layout="constrained")[1]
 
 
-def _checked(
-    X: ArrayLike, y: ArrayLike, labeled: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.bool_]]:
+def _checked(X: ArrayLike, y: ArrayLike, labeled: ArrayLike | None) -> tuple[Floats, Array, Bools]:
     """Return X and y as arrays and the labelled samples as a mask, or say what does not fit."""
     samples = np.asarray(X, dtype=np.float64)
     if samples.ndim != 2 or samples.shape[1] != 2:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.parameters import check_integer
 from manifoldknn.drawing.class_plot import COLORS, new_axes, plot_classes
 from manifoldknn.model.rowids import check_all_walked
@@ -35,8 +36,8 @@ _MARGIN = 0.05  # of the range, around the data
 class _Display:
     """Rows in the plane, and where they were drawn last."""
 
-    places: NDArray[np.float64]  # (n_samples, 2)
-    labeled: NDArray[np.intp]
+    places: Floats  # (n_samples, 2)
+    labeled: Ints
     ax_: Axes = field(init=False, repr=False)
     figure_: Figure | SubFigure = field(init=False, repr=False)
 
@@ -57,10 +58,10 @@ class _Display:
 class DecisionDisplay(_Display):
     """Which class a two-dimensional classifier gives to every point of the plane."""
 
-    xs: NDArray[np.float64]  # sides of the grid that was asked, (grid_resolution,)
-    ys: NDArray[np.float64]
-    shares: NDArray[np.float64]  # of the classes at its points, a row for each of `ys`
-    classes_of: NDArray[Any]  # class of each sample
+    xs: Floats  # sides of the grid that was asked, (grid_resolution,)
+    ys: Floats
+    shares: Floats  # of the classes at its points, a row for each of `ys`
+    classes_of: Array  # class of each sample
 
     @classmethod
     def from_estimator(
@@ -139,9 +140,9 @@ class DecisionDisplay(_Display):
 class GraphDisplay(_Display):
     """The edges of the graph and the rows."""
 
-    edges: NDArray[np.intp]  # rows that are linked, (n_edges, 2); must-links are not among them
-    strength: NDArray[np.float64]  # their weights
-    classes_of: NDArray[Any]  # class of each sample
+    edges: Ints  # rows that are linked, (n_edges, 2); must-links are not among them
+    strength: Floats  # their weights
+    classes_of: Array  # class of each sample
 
     @classmethod
     def from_estimator(
@@ -209,7 +210,7 @@ class GraphDisplay(_Display):
 class ConfidenceDisplay(_Display):
     """The rows, coloured by the share of the vote that their class has."""
 
-    confidence: NDArray[np.float64]  # that share, (n_samples,)
+    confidence: Floats  # that share, (n_samples,)
 
     @classmethod
     def from_estimator(
@@ -271,12 +272,12 @@ plot_graph = GraphDisplay.from_estimator
 plot_confidence = ConfidenceDisplay.from_estimator
 
 
-def _dense(classifier: ManifoldKNNClassifier) -> NDArray[Any]:
+def _dense(classifier: ManifoldKNNClassifier) -> Array:
     X = classifier.fitted_.index.X
     return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
-def _like_fitted(classifier: ManifoldKNNClassifier, rows: NDArray[Any]) -> Any:
+def _like_fitted(classifier: ManifoldKNNClassifier, rows: Array) -> Any:
     """Return rows under the column names of the fit, if it had any."""
     names = getattr(classifier, "feature_names_in_", None)
     if names is None:
@@ -286,7 +287,7 @@ def _like_fitted(classifier: ManifoldKNNClassifier, rows: NDArray[Any]) -> Any:
     return pd.DataFrame(rows, columns=names)
 
 
-def _places(classifier: ManifoldKNNClassifier, points: ArrayLike | None) -> NDArray[np.float64]:
+def _places(classifier: ManifoldKNNClassifier, points: ArrayLike | None) -> Floats:
     n = classifier.fitted_.graph.n_samples
     if points is not None:
         places = np.asarray(points, dtype=np.float64)

@@ -14,15 +14,13 @@ scale; where they surround x from afar, as a ring does its centre, r is 0, and s
 A row that repeats a sample is not odd. What is too odd is read off the samples themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.extend.reconstruct import Reconstruction
 from manifoldknn.vote.similarities import Similarities, row_chunks
 
@@ -46,9 +44,7 @@ class OwnResiduals:
     def __reduce__(self) -> tuple[Any, ...]:
         return OwnResiduals, (len(self._values),)
 
-    def of(
-        self, rows: NDArray[np.intp], reconstructed: Callable[[NDArray[np.intp]], Reconstruction]
-    ) -> NDArray[np.float64]:
+    def of(self, rows: Ints, reconstructed: Callable[[Ints], Reconstruction]) -> Floats:
         """Return residuals, spacings and gaps of some samples, given any number of times.
 
         `reconstructed` reconstructs samples from their neighbours, themselves excluded.
@@ -60,13 +56,7 @@ class OwnResiduals:
         return self._values[rows]
 
 
-def oddities(
-    residuals: NDArray[np.float64],
-    spacings: NDArray[np.float64],
-    own: NDArray[np.float64],
-    *,
-    typical: float = 1.0,
-) -> NDArray[np.float64]:
+def oddities(residuals: Floats, spacings: Floats, own: Floats, *, typical: float = 1.0) -> Floats:
     """Compare residuals and spacings with those of the neighbours, as in the text of this module.
 
     `own` are residuals, spacings and gaps of each row's neighbours, and `typical`, which is
@@ -88,7 +78,7 @@ def oddities(
         return np.maximum(residuals / both, 0.5 * spacings / usual)
 
 
-def usual_limit(of_samples: NDArray[np.float64]) -> float:
+def usual_limit(of_samples: Floats) -> float:
     """Return the oddity beyond which a row is off the manifold, from those of samples.
 
     Exceeded by 1 % of them, but not beyond twice what 10 % of them exceed (a few samples may be
@@ -103,7 +93,7 @@ def usual_limit(of_samples: NDArray[np.float64]) -> float:
     return max(_LEAST_LIMIT, min(nearly_all, most))
 
 
-def checked_rows(n_samples: int) -> NDArray[np.intp]:
+def checked_rows(n_samples: int) -> Ints:
     """Return the samples whose oddities set the limit: all, or 512 drawn once and for all."""
     if n_samples <= _CHECKED_ROWS:
         return np.arange(n_samples)
@@ -127,7 +117,7 @@ class ReconstructionError:
 
     samples: float
     weights: float
-    residuals: NDArray[np.float64]
+    residuals: Floats
 
 
 def relative_error(truth: Similarities, rebuilt: Similarities) -> float:

@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.extend import single_simplex
 
 __all__ = ["active_set", "simplex_weights"]
 
-RealArray = NDArray[Any]
-FloatArray = NDArray[np.float64]
 
 _CHUNK_ROWS = 2048  # problems solved together: long vectors, yet little memory
 _CHUNK_VALUES = 2**20  # values of their Gram matrices: 8 MiB, of which a few copies are made
@@ -22,7 +21,7 @@ _PLAIN_ROWS, _PLAIN_NEIGHBORS = 4, 32  # up to here, plain numbers are quicker t
 _EPS, _TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 
-def simplex_weights(X: ArrayLike, neighbors: ArrayLike) -> FloatArray:
+def simplex_weights(X: ArrayLike, neighbors: ArrayLike) -> Floats:
     r"""Weights writing each point as the nearest convex combination of its neighbours.
 
     Solves eq. (7) of [1]_ exactly, for every row :math:`x` of `X` and its block :math:`N` of
@@ -92,7 +91,7 @@ def simplex_weights(X: ArrayLike, neighbors: ArrayLike) -> FloatArray:
     return weights
 
 
-def _validated(X: ArrayLike, neighbors: ArrayLike) -> tuple[RealArray, RealArray]:
+def _validated(X: ArrayLike, neighbors: ArrayLike) -> tuple[Array, Array]:
     """Real arrays of matching shapes; `_differences` checks finiteness."""
     points, hulls = np.asarray(X), np.asarray(neighbors)
     for name, array, shape in (("X", points, "(m, d)"), ("neighbors", hulls, "(m, k, d)")):
@@ -106,7 +105,7 @@ def _validated(X: ArrayLike, neighbors: ArrayLike) -> tuple[RealArray, RealArray
     return points, hulls
 
 
-def _sorted_gram(points: RealArray, hulls: RealArray) -> tuple[FloatArray, NDArray[np.intp]]:
+def _sorted_gram(points: Array, hulls: Array) -> tuple[Floats, Ints]:
     """Gram matrices (k, k, m) of the differences, nearest first, and the (m, k) order taken."""
     m, k, d = hulls.shape
     gram, sizes = np.empty((m, k, k)), np.empty((m, k))
@@ -124,7 +123,7 @@ def _sorted_gram(points: RealArray, hulls: RealArray) -> tuple[FloatArray, NDArr
     return np.ascontiguousarray(gram.transpose(1, 2, 0)), order
 
 
-def _differences(points: RealArray, hulls: RealArray) -> tuple[FloatArray, FloatArray]:
+def _differences(points: Array, hulls: Array) -> tuple[Floats, Floats]:
     """Scaled differences (m, k, d), the largest of a row near 1, and the (m, k) maxima before."""
     with np.errstate(over="ignore", invalid="ignore"):
         diffs = np.subtract(hulls, points[:, None, :], dtype=np.float64)
@@ -144,7 +143,7 @@ def _differences(points: RealArray, hulls: RealArray) -> tuple[FloatArray, Float
     return diffs, sizes
 
 
-def _solved(gram: FloatArray, max_iter: int) -> Any:
+def _solved(gram: Floats, max_iter: int) -> Any:
     """Minimise ``z @ gram @ z`` for each matrix of a (k, k, m) stack, one by one if few."""
     k, m = gram.shape[1:]
     if m > _PLAIN_ROWS or k > _PLAIN_NEIGHBORS:
@@ -240,7 +239,7 @@ def _move(z: Any, support: Any, step: Any, kernels: Kernels) -> tuple[Any, Any]:
     return xp.where(whole, target, moved), whole
 
 
-def _fallback(gram: FloatArray, z: FloatArray) -> FloatArray:
+def _fallback(gram: Floats, z: Floats) -> Floats:
     """Solve one problem by non-negative least squares; `z` is kept unless that is better."""
     # Minimising u'Gu + (sum(u) - 1)^2 over u >= 0 is the same problem exactly: at u = t z the
     # best t leaves f / (1 + f), which increases with f = z'Gz.

@@ -6,8 +6,6 @@ in the same order, so that the answer is the same to the last bit; for one
 point that is several times as fast.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 Numbers = list[float]

@@ -4,8 +4,6 @@ All trees stand one after the other in the same arrays, and name their nodes by 
 are finite, so that where a tree would send missing values does not matter.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -31,7 +29,7 @@ class PlainForest:
     value: NDArray[np.float64]
 
     @classmethod
-    def of(cls, forest: Any) -> PlainForest:
+    def of(cls, forest: Any) -> "PlainForest":
         """Return a fitted `RandomForestClassifier` in this form, or such a one as it is."""
         if isinstance(forest, cls):
             return forest

@@ -18,7 +18,7 @@ from manifoldknn.model.arrivals import UNKNOWN, Arrivals
 from manifoldknn.model.geometry import list_settings, settings_changed
 from manifoldknn.search.growing import GrowingArray
 from manifoldknn.search.neighbors import Neighbors
-from manifoldknn.vote.walked import Walked
+from manifoldknn.vote.walks import Walked
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier

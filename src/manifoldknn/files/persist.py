@@ -38,7 +38,7 @@ from manifoldknn.vote.hidden import HiddenLabels
 from manifoldknn.vote.partner import Partner
 from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote
-from manifoldknn.vote.walked import Walked
+from manifoldknn.vote.walks import Walked
 
 __all__ = ["ModelFileError", "load", "load_with_extra", "save"]
 

@@ -11,16 +11,14 @@ as logarithms: far samples have weights such as 1e-2000, which no float holds
 but which still decide where their walk goes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.csr import narrowest
 from manifoldknn.base.distances import distance_blocks
 from manifoldknn.base.kernels import NUMPY, Kernels
@@ -93,11 +91,11 @@ class GraphRecipe:
     metric: Any
     links: HandLinks = NO_LINKS  # pairs that the user linked or cut apart
 
-    def without_links_of(self, rows: NDArray[np.intp]) -> GraphRecipe:
+    def without_links_of(self, rows: Ints) -> "GraphRecipe":
         """Return the same but for links by hand that touch some rows."""
         return replace(self, links=self.links.without(rows))
 
-    def touched(self, codes: NDArray[np.intp]) -> NDArray[np.intp]:
+    def touched(self, codes: Ints) -> Ints:
         """Return rows, ascending, such that labels and links by hand change pairs among them only.
 
         They are those with labels or links, and all in strengthened trees.
@@ -106,14 +104,14 @@ class GraphRecipe:
         links = np.concatenate([self.links.must, self.links.cannot]).ravel()
         return np.unique(np.concatenate([np.flatnonzero(codes >= 0), links, low, high]))
 
-    def among(self, rows: NDArray[np.intp]) -> GraphRecipe:
+    def among(self, rows: Ints) -> "GraphRecipe":
         """Return the same but for pairs with an end elsewhere; links by hand stay."""
         inside = NUMPY.mask(rows, len(self.nearest))
         low, high, length = self.edges
         both = inside[low] & inside[high]
         return replace(self, edges=(low[both], high[both], length[both]))
 
-    def constrained(self, codes: NDArray[np.intp]) -> ConstrainedGraph:
+    def constrained(self, codes: Ints) -> ConstrainedGraph:
         """Apply Table 1 to labels; must-links stay implicit unless every pair is written out."""
         if self.graph == "full":
             return ConstrainedGraph(self._all_pairs(codes), np.full(len(codes), -1, dtype=np.intp))
@@ -131,9 +129,7 @@ class GraphRecipe:
         matrix.sort_indices()
         return ConstrainedGraph(matrix, codes)
 
-    def weighted_edges(
-        self, codes: NDArray[np.intp], kernels: Kernels = NUMPY
-    ) -> tuple[Any, Any, Any]:
+    def weighted_edges(self, codes: Ints, kernels: Kernels = NUMPY) -> tuple[Any, Any, Any]:
         """Return both ends and log weights of the edges that Table 1 leaves, without must-links.
 
         Those of the third rule, sorted, with strengthened trees; then links by hand.
@@ -159,11 +155,11 @@ class GraphRecipe:
             log_weight = xp.concatenate([log_weight, kernels.full(len(one), 0.0)])
         return low, high, log_weight
 
-    def _tree(self, codes: NDArray[np.intp], kernels: Kernels = NUMPY) -> tuple[Any, Any, Any]:
+    def _tree(self, codes: Ints, kernels: Kernels = NUMPY) -> tuple[Any, Any, Any]:
         roots = kernels.array(np.flatnonzero(codes >= 0))
         return tree_edges(self.nearest, roots, self.tree_depth, kernels)
 
-    def _all_pairs(self, codes: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _all_pairs(self, codes: Ints) -> Floats:
         """Return log weights of every pair by all rules, as the paper does: O(n²) memory."""
         n = len(codes)
         log_weights = np.empty((n, n))

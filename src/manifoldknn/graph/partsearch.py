@@ -5,18 +5,16 @@ once, block by block, so that a part of a million samples is read once and not
 once for every part that looks at it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.distances import EUCLIDEAN, euclidean_pairs, row_norms, values_per_row
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.threads import in_threads
@@ -30,9 +28,7 @@ _PAIRS = 8  # measured at a time: each with each, which wastes less than a call 
 Measure = Callable[[Any], Any]  # distances, or what has their order, of rows by their numbers
 
 
-def search_of_parts(
-    X: Any, parts: NDArray[np.intp], *, metric: Any, n_jobs: int | None = None
-) -> PartSearch:
+def search_of_parts(X: Any, parts: Ints, *, metric: Any, n_jobs: int | None = None) -> "PartSearch":
     """Return a search by products (dense rows, Euclidean or cosine), else by the metric itself."""
     named = metric if isinstance(metric, str) else ""
     if named in EUCLIDEAN | {"cosine"} and not sparse.issparse(X):
@@ -49,7 +45,7 @@ class PartSearch(ABC):
     def __init__(
         self,
         X: Any,
-        parts: NDArray[np.intp],
+        parts: Ints,
         *,
         metric: Any,
         n_jobs: int | None = None,
@@ -168,7 +164,7 @@ class ProductSearch(PartSearch):
     """
 
     @cached_property
-    def _centres(self) -> NDArray[np.float64]:
+    def _centres(self) -> Floats:
         sums = np.zeros((len(self.sizes), self.X.shape[1]))
         for at in range(0, len(self._order), self._step):
             some = self._order[at : at + self._step]
@@ -177,7 +173,7 @@ class ProductSearch(PartSearch):
             sums[self.parts[some[first]]] += np.add.reduceat(values, first, axis=0)
         return sums / self.sizes[:, None]
 
-    def _distances_of(self, points: NDArray[Any], part: int | None = None) -> Measure:
+    def _distances_of(self, points: Array, part: int | None = None) -> Measure:
         # Near the origin, products are accurate where it matters: among the rows searched.
         if part is None:
             origin = np.average(self._centres, axis=0, weights=self.sizes).astype(self.X.dtype)
@@ -187,37 +183,37 @@ class ProductSearch(PartSearch):
         ours[:, :-1] *= -2.0
         ours[:, -1] = 1.0
 
-        def measure(rows: NDArray[np.intp]) -> NDArray[Any]:
+        def measure(rows: Ints) -> Array:
             theirs = _with_column(self.rows(rows), origin)
             with np.errstate(over="ignore", invalid="ignore"):
                 np.einsum("ij,ij->i", theirs[:, :-1], theirs[:, :-1], out=theirs[:, -1])
-                away: NDArray[Any] = ours @ theirs.T  # ‖y‖² - 2xy
+                away: Array = ours @ theirs.T  # ‖y‖² - 2xy
             return away
 
         return measure
 
-    def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+    def rows(self, chosen: Ints) -> Array:
         """Return some samples as points, of length 1 for the cosine."""
-        rows: NDArray[Any] = self.X[chosen]
+        rows: Array = self.X[chosen]
         if self.metric == "cosine":
             norms = row_norms(rows.astype(np.float64))
             rows = rows / np.where(norms > 0, norms, 1.0)[:, None].astype(rows.dtype)
         return rows
 
-    def centres(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+    def centres(self, chosen: Ints) -> Array:
         """Return the means of some parts."""
         return self._centres[chosen].astype(self.X.dtype)
 
-    def stand_ins(self) -> NDArray[np.intp]:
+    def stand_ins(self) -> Ints:
         """Return the sample of every part that is nearest to its mean."""
         return self.nearest_members(np.arange(len(self.sizes)), self.centres)
 
-    def nearest_parts(self, count: int) -> NDArray[np.intp]:
+    def nearest_parts(self, count: int) -> Ints:
         """Return the parts with the nearest means."""
         return ExactIndex(self._centres, n_jobs=self._n_jobs).among_samples(count).indices
 
 
-def _with_column(points: NDArray[Any], origin: NDArray[Any]) -> NDArray[Any]:
+def _with_column(points: Array, origin: Array) -> Array:
     """Return points as seen from an origin, with a column left over."""
     out = np.empty((len(points), points.shape[1] + 1), dtype=origin.dtype)
     np.subtract(points, origin, out=out[:, :-1])
@@ -232,7 +228,7 @@ class MetricSearch(PartSearch):
     """
 
     @cached_property
-    def _stand_ins(self) -> NDArray[np.intp]:
+    def _stand_ins(self) -> Ints:
         return np.array([self._middle(part) for part in range(len(self.sizes))])
 
     def _middle(self, part: int) -> int:
@@ -246,32 +242,30 @@ class MetricSearch(PartSearch):
     def _distances_of(self, points: Any, part: int | None = None) -> Measure:
         del part  # distances are the same for all
 
-        def measure(rows: NDArray[np.intp]) -> NDArray[Any]:
+        def measure(rows: Ints) -> Array:
             return np.asarray(pairwise_distances(points, self.X[rows], metric=self.metric))
 
         return measure
 
-    def rows(self, chosen: NDArray[np.intp]) -> Any:
+    def rows(self, chosen: Ints) -> Any:
         """Return some samples."""
         return self.X[chosen]
 
-    def centres(self, chosen: NDArray[np.intp]) -> Any:
+    def centres(self, chosen: Ints) -> Any:
         """Return the samples that stand for some parts."""
         return self.X[self._stand_ins[chosen]]
 
-    def stand_ins(self) -> NDArray[np.intp]:
+    def stand_ins(self) -> Ints:
         """Return one sample of every part."""
         return self._stand_ins
 
-    def nearest_parts(self, count: int) -> NDArray[np.intp]:
+    def nearest_parts(self, count: int) -> Ints:
         """Return the parts whose stand-ins are nearest."""
         samples = ExactIndex(self.X[self._stand_ins], metric=self.metric, n_jobs=self._n_jobs)
         return samples.among_samples(count).indices
 
 
-def pair_distances(
-    X: Any, one: NDArray[np.intp], other: NDArray[np.intp], *, metric: Any
-) -> NDArray[np.float64]:
+def pair_distances(X: Any, one: Ints, other: Ints, *, metric: Any) -> Floats:
     """Return the distance of each pair ``(X[one[e]], X[other[e]])`` by any metric."""
     if isinstance(metric, str) and metric in EUCLIDEAN:
         return euclidean_pairs(X, X, one, other)

@@ -5,8 +5,6 @@ one piece when hub edges are pruned. Edges are ordered by (length, lower index,
 higher index), so equal lengths never leave a choice.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -14,23 +12,21 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.base import Bools, Floats, Ints
+
 _FILTERED_EDGES = 10_000
 
 Edges = tuple[Any, Any, Any]  # both ends and lengths: arrays, or tensors on a device
 
 
-def connected_parts(
-    one: NDArray[np.intp], other: NDArray[np.intp], n_nodes: int
-) -> NDArray[np.intp]:
+def connected_parts(one: Ints, other: Ints, n_nodes: int) -> Ints:
     """Return for every node the number of its part of the graph with these edges."""
     links = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(n_nodes, n_nodes))
     parts: NDArray[np.int32] = csgraph.connected_components(links, directed=False)[1]
     return parts.astype(np.intp)
 
 
-def in_spanning_forest(
-    low: NDArray[np.intp], high: NDArray[np.intp], length: NDArray[np.float64], n_samples: int
-) -> NDArray[np.bool_]:
+def in_spanning_forest(low: Ints, high: Ints, length: Floats, n_samples: int) -> Bools:
     """Tell which edges belong to the minimum spanning forest.
 
     Edges are distinct, with ``low < high``, and sorted; 0 is a length like any other. Cost O(m log
@@ -52,9 +48,7 @@ def in_spanning_forest(
     return answer
 
 
-def _forest(
-    low: NDArray[np.intp], high: NDArray[np.intp], length: NDArray[np.float64], n_samples: int
-) -> NDArray[np.bool_]:
+def _forest(low: Ints, high: Ints, length: Floats, n_samples: int) -> Bools:
     """Tell which edges belong to the forest, by scipy.
 
     Lengths are replaced by their ranks: scipy reads a length of 0 as "no edge", and
@@ -72,11 +66,10 @@ def _forest(
     chosen = csgraph.minimum_spanning_tree(graph)
     kept = np.zeros(len(low) + 1, dtype=bool)
     kept[chosen.data.astype(np.intp)] = True
-    answer: NDArray[np.bool_] = kept[rank.astype(np.intp)]
-    return answer
+    return kept[rank.astype(np.intp)]
 
 
-def _stable_order(length: NDArray[np.float64]) -> NDArray[np.intp]:
+def _stable_order(length: Floats) -> Ints:
     """Return what ``np.argsort(length, kind="stable")`` does, several times sooner."""
     order = np.argsort(length)
     first = np.ones(len(order), dtype=np.intp)

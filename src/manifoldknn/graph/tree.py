@@ -6,8 +6,6 @@ same tree. An edge between level r-1 and level r is strengthened by 1 + θ^r,
 so what counts of an edge is the smallest r at which any tree contains it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from manifoldknn.base.kernels import NUMPY, Kernels

@@ -1,16 +1,14 @@
 """W as an operator: logarithms of weights, must-links never written out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.special import logsumexp
 
+from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.kernels import NUMPY, Kernels
 
 _ROWS_AT_ONCE = 128  # of a dense graph
@@ -27,7 +25,7 @@ class ConstrainedGraph:
     """
 
     log_weights: Any
-    must_link: NDArray[np.intp]
+    must_link: Ints
 
     @property
     def n_samples(self) -> int:
@@ -39,20 +37,19 @@ class ConstrainedGraph:
         """Whether the third rule is stored as a sparse matrix."""
         return sparse.issparse(self.log_weights)
 
-    def must_links_per_row(self) -> NDArray[np.intp]:
+    def must_links_per_row(self) -> Ints:
         """Return the number of implicit must-link edges at each node."""
         return must_link_counts(self.must_link)
 
-    def log_degrees(self) -> NDArray[np.float64]:
+    def log_degrees(self) -> Floats:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
         if self.is_sparse:
             matrix = self.log_weights
-            found: NDArray[np.float64] = log_degrees(matrix.indptr, matrix.data, self.must_link)
-            return found
+            return log_degrees(matrix.indptr, matrix.data, self.must_link)
         degrees = dense_row_logsumexp(self.log_weights)
         return np.where(np.isneginf(degrees), 0.0, degrees)
 
-    def reached(self, labeled: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def reached(self, labeled: Ints) -> Bools:
         """Tell which nodes are connected to some of the given ones, however weakly."""
         links = self.log_weights if self.is_sparse else np.isfinite(self.log_weights)
         pattern = sparse.csr_array(links)
@@ -75,9 +72,7 @@ class ConstrainedGraph:
         return (W + links.tocsr()).tocsr()
 
 
-def dense_row_logsumexp(
-    log_matrix: NDArray[np.float64], log_factors: NDArray[np.float64] | float = 0.0
-) -> NDArray[np.float64]:
+def dense_row_logsumexp(log_matrix: Floats, log_factors: Floats | float = 0.0) -> Floats:
     """Return log Σ_j exp(m_ij + factor_j), some rows at a time: no copy of the whole matrix."""
     out = np.empty(len(log_matrix))
     with np.errstate(divide="ignore"):
@@ -87,10 +82,9 @@ def dense_row_logsumexp(
     return out
 
 
-def row_logsumexp(log_matrix: Any) -> NDArray[np.float64]:
+def row_logsumexp(log_matrix: Any) -> Floats:
     """Return log Σ_j exp(m_ij) over the stored entries of a CSR matrix, -inf for empty rows."""
-    found: NDArray[np.float64] = row_log_sums(log_matrix.indptr, log_matrix.data)
-    return found
+    return row_log_sums(log_matrix.indptr, log_matrix.data)
 
 
 def row_log_sums(offsets: Any, logs: Any, kernels: Kernels = NUMPY) -> Any:
@@ -103,16 +97,14 @@ def row_log_sums(offsets: Any, logs: Any, kernels: Kernels = NUMPY) -> Any:
     return out
 
 
-def must_link_counts(must_link: NDArray[np.intp]) -> NDArray[np.intp]:
+def must_link_counts(must_link: Ints) -> Ints:
     """Return how many others have the number of each node, 0 for a number of -1."""
     linked = must_link >= 0
     sizes = np.bincount(must_link[linked], minlength=1)
     return np.where(linked, sizes[must_link] - 1, 0)
 
 
-def log_degrees(
-    offsets: Any, logs: Any, must_link: NDArray[np.intp], kernels: Kernels = NUMPY
-) -> Any:
+def log_degrees(offsets: Any, logs: Any, must_link: Ints, kernels: Kernels = NUMPY) -> Any:
     """Return log Σ_j W_ij of a sparse graph, whose rows start at `offsets`; 0 without edges."""
     degrees, counts = row_log_sums(offsets, logs, kernels), must_link_counts(must_link)
     linked = np.flatnonzero(counts)

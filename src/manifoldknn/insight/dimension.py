@@ -10,15 +10,15 @@ from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
+from manifoldknn.base import Floats
 from manifoldknn.graph.spanning import connected_parts
 from manifoldknn.insight.repeats import first_of_equal
 
-Floats = NDArray[np.float64]
 Method = Literal["mle", "two_nn"]
 
 # Largest ratios that "two_nn" leaves out: the share its authors use. The distribution's tail is

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -260,58 +263,34 @@ def _intrinsic(X: Any) -> float:
         return float("nan")
 
 
-def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> list[str]:
-    """Turn findings into things to do."""
+def _advice(health: GraphHealth, classifier: ManifoldKNNClassifier) -> Iterator[str]:
+    """Turn findings into things to do, in the words of ``advice.toml``."""
+    words = tomllib.loads((resources.files(__package__) / "advice.toml").read_text("utf-8"))
     # What to change to, where it is not so already.
     pruned = "" if classifier.graph == "pruned" else "graph='pruned'"
     cosine = "" if classifier.metric == "cosine" else "metric='cosine' or "
     auto = "" if isinstance(classifier.sigma, str) else ", or sigma='auto'"
     unreached = int(classifier.unreached_.sum())
     far = sum(count for hops, count in health.hops.items() if hops > _FAR)
-    out: list[str] = []
     if health.contradictions:
         a, b = health.contradictions[0]
-        out.append(
-            f"{len(health.contradictions)} pairs of equal rows have different labels (first: {a} "
-            f"and {b}): correct one of each."
-        )
+        yield words["contradictions"].format(count=len(health.contradictions), a=a, b=b)
     if unreached:
-        out.append(
-            f"{unreached} rows are connected to no label: label one of each island, or raise "
-            f"graph_neighbors{pruned and ', or use ' + pruned}."
-        )
+        yield words["unreached"].format(count=unreached, or_pruned=pruned and f", or use {pruned}")
     elif health.n_unlabeled_islands:
-        out.append(
-            f"{health.n_unlabeled_islands} islands hang on weak edges and have no label of their "
-            "own: label a row of the large ones."
-        )
-    out.extend(label_advice(classifier))
+        yield words["islands"].format(count=health.n_unlabeled_islands)
+    yield from label_advice(classifier)
     if far > 0.05 * health.n_rows:
-        out.append(
-            f"{far} rows are more than {_FAR} edges from the nearest label: label some of them "
-            "(see suggest)."
-        )
+        yield words["far"].format(count=far, hops=_FAR)
     if health.sigma > _WIDE * automatic_sigma(classifier.fitted_.lists):
-        out.append(
-            f"sigma ({health.sigma:.3g}) is large: near and far neighbours weigh almost the same. "
-            f"Try sigma={health.sigma / 2:.3g}{auto}."
-        )
+        yield words["wide"].format(sigma=health.sigma, better=health.sigma / 2, or_auto=auto)
     elif health.typical_weight < _STEEP:
-        out.append(
-            f"sigma ({health.sigma:.3g}) is small against the distance to the nearest neighbour: "
-            f"try sigma={2 * health.sigma:.3g}{auto}, scale the features, or leave out noisy ones."
-        )
+        yield words["steep"].format(sigma=health.sigma, better=2 * health.sigma, or_auto=auto)
     if health.hubs:
-        out.append(
-            f"{len(health.hubs)} or more rows are hubs, near to very many others (first: "
-            f"{health.hubs[0]['id']}): try {pruned and pruned + ', '}{cosine}fewer features."
-        )
+        how = {"first": health.hubs[0]["id"], "pruned": pruned and f"{pruned}, ", "cosine": cosine}
+        yield words["hubs"].format(count=len(health.hubs), **how)
     if health.n_duplicates > 0.2 * health.n_rows:
-        out.append(
-            f"{health.n_duplicates} rows repeat others, so neighbours are mostly copies: remove "
-            "them or raise graph_neighbors."
-        )
-    return out
+        yield words["duplicates"].format(count=health.n_duplicates)
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,5 @@
 """Rows that joined a model after its walk, each leaning on rows that came before it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.extend.reconstruct import Reconstruction
 from manifoldknn.search.growing import GrowingArray
 from manifoldknn.vote.similarities import Similarities
@@ -33,7 +32,7 @@ class Arrivals:
     off_manifold: GrowingArray  # whether that was too much: 1, 0, or `UNKNOWN` if nobody asked yet
 
     @classmethod
-    def none(cls, known: Similarities, shares: NDArray[np.float64], k: int) -> Arrivals:
+    def none(cls, known: Similarities, shares: Floats, k: int) -> "Arrivals":
         """Return the state right after a walk; `k` rows at most will make up an arrival."""
         numbers, floats = np.empty((0, k), dtype=np.intp), np.empty((0, k))
         columns = [known.logs, known.log_scale, shares, numbers[:, 0], numbers, floats]
@@ -44,9 +43,9 @@ class Arrivals:
         self,
         made: Reconstruction,
         known: Similarities,
-        shares: NDArray[np.float64],
+        shares: Floats,
         off_manifold: NDArray[np.int8],
-    ) -> Arrivals:
+    ) -> "Arrivals":
         """Return the state with more rows, combined of earlier ones; this state stays as it is."""
         missing = self.z.values.shape[1] - made.z.shape[1]  # while there are very few rows
         pad = ((0, 0), (0, missing))
@@ -78,9 +77,7 @@ class Arrivals:
         ends = [*starts[1:], self.n_walked + len(self)]
         return [slice(a - self.n_walked, b - self.n_walked) for a, b in zip(starts, ends)]
 
-    def on_walked(
-        self, z: NDArray[np.float64], indices: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    def on_walked(self, z: Floats, indices: Ints) -> tuple[Floats, Ints]:
         """Return combinations of any rows as combinations of rows that the walk went over.
 
         Weights of 0 fill up rows that need fewer.
@@ -97,7 +94,7 @@ class Arrivals:
         weights[filled], rows[filled] = found.data, found.indices
         return weights, rows
 
-    def _unfolded(self, z: NDArray[np.float64], indices: NDArray[np.intp], late: Any) -> Any:
+    def _unfolded(self, z: Floats, indices: Ints, late: Any) -> Any:
         """Return a sparse matrix of combinations, arrivals replaced by what they are made of."""
         row = np.repeat(np.arange(len(z)), z.shape[1])
         n_known = self.n_walked + late.shape[0]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from manifoldknn.search.neighbors import Neighbors
     from manifoldknn.vote.partner import Partner
     from manifoldknn.vote.votes import Vote
-    from manifoldknn.vote.walked import Walked
+    from manifoldknn.vote.walks import Walked
 
 
 @dataclass(frozen=True)

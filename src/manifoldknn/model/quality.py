@@ -6,9 +6,9 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.distances import row_norms
 from manifoldknn.extend.offmanifold import (
     ReconstructionError,
@@ -24,8 +24,6 @@ from manifoldknn.vote.similarities import combined, row_chunks
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
-
-Floats = NDArray[np.float64]
 
 
 def oddities_of(model: ManifoldKNNClassifier, X: Any = None) -> Floats:
@@ -51,7 +49,7 @@ def off_manifold_limit(model: ManifoldKNNClassifier) -> float:
     return own.limit
 
 
-def own_oddities(model: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> Floats:
+def own_oddities(model: ManifoldKNNClassifier, rows: Ints) -> Floats:
     """Return the oddities of rows of the model, without themselves and their copies."""
     late = rows >= model.n_walked_
     own, odd = _own_values(model, rows), np.empty(len(rows))
@@ -88,13 +86,11 @@ def errors_of(model: ManifoldKNNClassifier, X: Any = None) -> ReconstructionErro
     )
 
 
-def _odd(
-    model: ManifoldKNNClassifier, residuals: Floats, spacings: Floats, near: NDArray[np.intp]
-) -> Floats:
+def _odd(model: ManifoldKNNClassifier, residuals: Floats, spacings: Floats, near: Ints) -> Floats:
     return oddities(residuals, spacings, _own_values(model, near), typical=model.sigma_)
 
 
-def _own_values(model: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> Floats:
+def _own_values(model: ManifoldKNNClassifier, rows: Ints) -> Floats:
     """Return residuals, spacings and gaps of rows of the model, without themselves."""
     flat, arrivals = rows.ravel(), model.fitted_.arrivals
     late = flat >= model.n_walked_
@@ -107,7 +103,7 @@ def _own_values(model: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> Floats:
     return out.reshape(*rows.shape, 3)
 
 
-def _own_reconstruction(model: ManifoldKNNClassifier, rows: NDArray[np.intp]) -> Reconstruction:
+def _own_reconstruction(model: ManifoldKNNClassifier, rows: Ints) -> Reconstruction:
     """Reconstruct rows that the graph has from neighbours in it that differ from them."""
     lists, index = model.fitted_.lists, model.fitted_.index
     k = min(model.graph_neighbors, lists.indices.shape[1])

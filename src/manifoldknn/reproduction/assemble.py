@@ -18,15 +18,7 @@ from manifoldknn.reproduction.runner import cells_of
 from manifoldknn.reproduction.store import Store
 
 _DPI = 110  # sharp on a page of ordinary width; the PDF is there for print
-_STYLE: Any = {
-    "font.size": 10.0,
-    "axes.titlesize": 10.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.fontsize": 9.0,
-    "legend.frameon": False,
-    "pdf.fonttype": 42,
-}
+_STYLE = Path(__file__).parent / "figures" / "paper.mplstyle"
 # Neither dates nor versions: the same picture is the same file.
 _PNG_DATA: dict[str, Any] = {"Software": None}
 _PDF_DATA: dict[str, Any] = {"Creator": None, "Producer": None, "CreationDate": None}
@@ -121,8 +113,7 @@ def _pictures(draw: Callable[[list[Row]], Any], rows: list[Row]) -> tuple[bytes,
     # From the defaults on, so that nobody's own settings show in the figures.
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.use("agg")
-        mpl.rcParams.update(_STYLE)
+        mpl.rc_file(_STYLE, use_default_template=False)
         figure = draw(rows)
         png, pdf = io.BytesIO(), io.BytesIO()
         figure.savefig(png, format="png", dpi=_DPI, metadata=_PNG_DATA)

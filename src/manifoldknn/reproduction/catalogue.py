@@ -4,37 +4,20 @@ import difflib
 from collections.abc import Iterable
 from pkgutil import resolve_name
 
-from manifoldknn.reproduction.experiment import Experiment
+from manifoldknn.reproduction.experiment import Experiment, read_toml
 
 # Where each is found: module, and the name it has there.
 PLACES = {
-    name: f"{__package__}.{place}"
-    for name, place in {
-        "fig1": "figures.toys:FIG1",
-        "fig2": "figures.fig2:EXPERIMENT",
-        "fig3": "figures.fig3:EXPERIMENT",
-        "fig4": "figures.toys:FIG4",
-        "fig5": "figures.toys:FIG5",
-        "fig6": "figures.toys:FIG6",
-        "fig7": "figures.toys:FIG7",
-        "fig8": "figures.kcurves:FIG8",
-        "tab4": "numbers.tab4:EXPERIMENT",
-        "tab5": "numbers.tab5:EXPERIMENT",
-        "fig9": "figures.kcurves:FIG9",
-        "tab6": "numbers.tab6:EXPERIMENT",
-        "fig10-11": "figures.fig10_11:EXPERIMENT",
-        "fig12": "figures.fig12:EXPERIMENT",
-        "tab7": "numbers.tab7:EXPERIMENT",
-        "draws": "figures.draws:EXPERIMENT",
-    }.items()
+    name: f"{__package__}.{told['place']}"
+    for name, told in read_toml("words.toml").items()
+    if "place" in told
 }
 _HALVES = {"fig10": "fig10-11", "fig11": "fig10-11"}
 
 
 def load(name: str) -> Experiment:
     """Import one of `PLACES`."""
-    found: Experiment = resolve_name(PLACES[name])
-    return found
+    return resolve_name(PLACES[name])
 
 
 def select(wanted: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Self
 
-Scalar = str | int | float | bool | None
+Scalar = Any  # a text, a number, a truth value or None
 Row = dict[str, Scalar]
 Lines = list[list[Scalar]]  # of a table
 
@@ -40,6 +40,19 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[Scalar]]
     notes: Sequence[str] = ()
+
+    @classmethod
+    def told(
+        cls, experiment: str, name: str, lines: Lines, columns: Sequence[str] = (), **values: Any
+    ) -> Self:
+        """Return a table with the words that ``words.toml`` has for it.
+
+        In its header "*" stands for `columns`; in all its words, {name} for a value.
+        """
+        words = read_toml("words.toml")[experiment][name]
+        header = [h for said in words["header"] for h in (columns if said == "*" else [said])]
+        filled = [text.format_map(values) for text in (words["caption"], *words.get("notes", ()))]
+        return cls(filled[0], [text.format_map(values) for text in header], lines, filled[1:])
 
 
 Words = Sequence[str] | Callable[[list[Row]], Sequence[str]]
@@ -75,13 +88,14 @@ class Experiment:
 
 
 @cache
-def _words() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((resources.files(__package__) / "words.toml").read_text("utf-8"))
+def read_toml(name: str) -> dict[str, Any]:
+    """Return what a file beside this one holds."""
+    return tomllib.loads((resources.files(__package__) / name).read_text("utf-8"))
 
 
 def told(name: str) -> dict[str, Any]:
     """Return title, differences and notes of an experiment, as ``words.toml`` has them."""
-    words, shared = _words()[name], _words()["shared"]
+    words, shared = read_toml("words.toml")[name], read_toml("words.toml")["shared"]
     said = {
         kind: [sentence.format_map(shared) for sentence in words.get(kind, ())]
         for kind in ("differences", "notes")

@@ -6,6 +6,7 @@ error of a 2-fold cross-validation of the labelled rows; where that is impossibl
 label) the usual value, which stands first in every grid.
 """
 
+import math
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -13,21 +14,20 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
+from manifoldknn.base import Bools, Ints
 from manifoldknn.baselines import Baseline, supervised
 from manifoldknn.baselines.geodesic import nearest_by_path
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.exceptions import TooFewLabelsError
 from manifoldknn.model_selection import SemiSupervisedSplit, tuned
-from manifoldknn.reproduction.figures.width import tuned_sigma
-from manifoldknn.reproduction.problems import Problem
+from manifoldknn.reproduction.experiment import Lines, Table, read_toml
+from manifoldknn.reproduction.problems import FACTORS, Problem, tuned_sigma
 from manifoldknn.vote.votes import class_shares, winners
 
-Ints = NDArray[np.intp]
 Answer = Callable[[Problem, Ints, int, int], Ints]
 
 PUBLISHED, DEFAULT, NEIGHBORS = "mkNN as published", "mkNN default", "mkNN, the paper's vote"
@@ -46,6 +46,7 @@ GUIDED_SVM = "SVM, libsvm's grid"  # the grid that the authors of libsvm advise
 GEODESIC_LINKS = (10, 5, 7, 15, 20)  # the usual one first
 
 _NAMES = {"kNN": "knn", "wkNN": "weighted", "SVM": "svm", "ANN": "ann", "NB": "nb", "DT": "dt"}
+_MANY = 8  # values, that are not all written out
 
 
 def available() -> tuple[str, ...]:
@@ -87,8 +88,7 @@ def _supervised(method: str, problem: Problem, y: Ints, k: int, seed: int) -> In
     X, codes = problem.X[labeled], y[labeled]
     found = baseline(method, k=k, seed=seed)
     estimator = found.estimator
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # networks that stop early are part of a grid
+    with warnings.catch_warnings(action="ignore"):  # networks that stop early are part of a grid
         if found.grid:
             estimator = tuned(
                 estimator, found.grid, X, codes, transductive=False, random_state=seed
@@ -113,7 +113,7 @@ def _geodesic(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
         folds = []
     nearest = NearestNeighbors(n_neighbors=len(labeled), algorithm="brute").fit(problem.X[labeled])
 
-    def voted(order: Ints, rows: Any, may: NDArray[np.bool_]) -> Ints:
+    def voted(order: Ints, rows: Any, may: Bools) -> Ints:
         """Return the majority's class; of the nearest where no path leads to a label."""
         found, reached = _voters(order, may, k)
         shares = class_shares(reached.astype(np.float64), codes[found], int(codes.max()) + 1)
@@ -138,7 +138,7 @@ def _geodesic(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
     return np.where(y >= 0, y, answers)
 
 
-def _voters(order: Ints, may: NDArray[np.bool_], k: int) -> tuple[Ints, NDArray[np.bool_]]:
+def _voters(order: Ints, may: Bools, k: int) -> tuple[Ints, Bools]:
     """Return the first k that may vote of every row, and which of them are reached."""
     allowed = may[order] & (order >= 0)
     first = np.argsort(~allowed, axis=1, kind="stable")[:, :k]
@@ -156,8 +156,9 @@ def _manifold(name: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints: 
 
 def _spreading(name: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
     settings = {"n_neighbors": 7} | SPREADING[name]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rows without any weight, and the steps it is given
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # rows without any weight, and the steps it is given
         graph = problem.spreading_graph(settings.pop("n_neighbors"))
         model = LabelSpreading(kernel=lambda *_: graph, **settings)
         return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)
@@ -170,8 +171,7 @@ def _poisson(problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG
     indices = np.hstack([np.arange(len(y))[:, None], near.indices])
     distances = np.hstack([np.zeros((len(y), 1)), near.distances])
     labeled = np.flatnonzero(y >= 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         graph = weightmatrix.knn(problem.X, 10, knn_data=(indices, distances))
         # Its default solver, conjugate gradients, fails on graphs of several parts.
         model = ssl.poisson(graph, solver="gradient_descent")
@@ -185,3 +185,38 @@ _ANSWERS: dict[str, Answer] = {
     **{name: partial(_spreading, name) for name in SPREADING},
     "Poisson": _poisson,
 }
+
+
+def settings_table() -> Table:
+    """Return what is fixed and what is tuned in every method, read from the estimators and grids.
+
+    >>> [line[0] for line in settings_table().rows][:3]
+    ['kNN', 'wkNN', 'gkNN']
+    """
+    values: dict[str, Any] = {
+        "weighted": baseline("wkNN", k=1).estimator,
+        "network": baseline("ANN", k=1).estimator,
+        "published": as_published(),
+        "links": _list(GEODESIC_LINKS),
+        "factors": _list(FACTORS),
+    }
+    lines: Lines = []
+    for name, said in read_toml("words.toml")["settings"]["methods"].items():
+        model = LabelSpreading(kernel="knn", **SPREADING.get(name, {}))
+        values |= {"spreading": model, "at_most": "at most " * (model.tol > 0)}
+        tuned = said[1:] or [_grid(name)]
+        lines.append([name, *(text.format_map(values) for text in (said[0], *tuned))])
+    return Table.told("settings", "table", lines)
+
+
+def _grid(name: str) -> str:
+    grid = baseline(name, k=1).grid
+    return "; ".join(f"{key}: {_list(values)}" for key, values in grid.items()) or "nothing"
+
+
+def _list(values: Any) -> str:
+    powers = [math.log2(v) if isinstance(v, float) and v > 0 else math.nan for v in values]
+    if len(powers) > _MANY and all(power.is_integer() for power in powers):
+        return f"2^{powers[0]:.0f}, 2^{powers[1]:.0f}, …, 2^{powers[-1]:.0f}"
+    plain = [" + ".join(map(str, v)) if isinstance(v, tuple) else v for v in values]
+    return ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in plain)

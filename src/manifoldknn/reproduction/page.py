@@ -18,8 +18,8 @@ from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.render import rendered
 from manifoldknn.reproduction.assemble import Assembled
 from manifoldknn.reproduction.experiment import Lines, Scalar, Table
-from manifoldknn.reproduction.figures.bar import duration
-from manifoldknn.reproduction.settings import settings_table
+from manifoldknn.reproduction.methods import settings_table
+from manifoldknn.reproduction.runner import duration
 from manifoldknn.reproduction.store import Store, extras, version_of, versions
 
 _NUMBER = re.compile(r"[-+−±≤<>~\s\d.,%×e()–—]*")

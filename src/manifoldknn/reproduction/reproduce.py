@@ -14,9 +14,8 @@ from manifoldknn.datasets import load_paper
 from manifoldknn.reproduction import catalogue
 from manifoldknn.reproduction.assemble import Assembled, assemble
 from manifoldknn.reproduction.experiment import Experiment, Plan
-from manifoldknn.reproduction.figures.bar import duration
 from manifoldknn.reproduction.page import write_report
-from manifoldknn.reproduction.runner import Progress, cells_of, measure_cells
+from manifoldknn.reproduction.runner import Progress, cells_of, duration, measure_cells
 from manifoldknn.reproduction.store import Store, only_run
 
 

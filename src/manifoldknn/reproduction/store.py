@@ -4,8 +4,6 @@ A run that was killed goes on from what it finds here. Nothing in the folder is 
 cell that is cut short, edited, or measured with other settings counts as not measured.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -115,7 +113,7 @@ class Store:
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
     @classmethod
-    def open(cls, folder: Path, plan: Plan, names: list[str], *, resume: bool) -> Store:
+    def open(cls, folder: Path, plan: Plan, names: list[str], *, resume: bool) -> "Store":
         """Look at a folder in which a run is to begin, or to `resume`; nothing is written yet.
 
         Raises ValueError if the folder is there and may not be, is something else, or was made with

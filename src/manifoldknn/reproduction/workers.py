@@ -160,8 +160,8 @@ def _work(connection: Connection) -> None:
     with suppress(EOFError, OSError):
         while True:
             task = connection.recv()
-            with warnings.catch_warnings(), threadpool_limits(limit):
-                warnings.simplefilter("ignore")  # what matters is told in the notes
+            # What matters is told in the notes.
+            with warnings.catch_warnings(action="ignore"), threadpool_limits(limit):
                 answer = _measured(task)
             connection.send(answer)
 

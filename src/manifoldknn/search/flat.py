@@ -11,11 +11,11 @@ nearer than that, by distances measured exactly, nobody is missing.
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.distances import largest_value, row_blocks
 from manifoldknn.base.threads import in_threads, single_threaded_products
 from manifoldknn.search.faiss_threads import faiss_threads
@@ -28,15 +28,13 @@ _TINY = 1e-36  # squares below it are lost
 class FlatSearch:
     """Brute force in single precision, on a copy of samples with the origin in their middle."""
 
-    def __init__(self, X: NDArray[Any], *, n_jobs: int | None = None) -> None:
+    def __init__(self, X: Array, *, n_jobs: int | None = None) -> None:
         # On a scale where squares neither over- nor underflow.
         self._scale = largest_value(X) or 1.0
         self._rows = self._single(X)
         self._n_jobs = n_jobs
 
-    def candidates(
-        self, Q: NDArray[Any], count: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def candidates(self, Q: Array, count: int) -> tuple[Ints, Floats]:
         """Return the `count` nearest samples of rows, which were moved as the samples were.
 
         And for every row the square of the farthest of them, as single precision sees it.
@@ -50,9 +48,7 @@ class FlatSearch:
         indices = np.concatenate([part for _, part in found])
         return indices.astype(np.intp), squares.astype(np.float64) * self._scale**2
 
-    def certain(
-        self, Q: NDArray[Any], farthest: NDArray[np.float64], squares: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
+    def certain(self, Q: Array, farthest: Floats, squares: Floats) -> Bools:
         """Tell for which rows nobody nearer than `farthest` is missing among the candidates.
 
         `squares` are those that `candidates` returned.
@@ -62,19 +58,16 @@ class FlatSearch:
         norm = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
         within = farthest / scale
         wrong = terms * _UNIT * np.square(2 * norm + within) + terms * _TINY
-        sure: NDArray[np.bool_] = np.square(within) < squares / scale**2 - wrong
-        return sure
+        return np.square(within) < squares / scale**2 - wrong
 
-    def _searched(
-        self, rows: NDArray[np.float32], count: int
-    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    def _searched(self, rows: NDArray[np.float32], count: int) -> tuple[NDArray[np.float32], Array]:
         """Return the square of the farthest candidate of every row, and all candidates."""
         # Threads of ours share out the products too, which its matrix library makes in one.
         with faiss_threads(1) as faiss, single_threaded_products():
             squares, indices = faiss.knn(rows, self._rows, count)
         return squares[:, -1], indices
 
-    def _single(self, X: NDArray[Any]) -> NDArray[np.float32]:
+    def _single(self, X: Array) -> NDArray[np.float32]:
         rows = np.empty(X.shape, dtype=np.float32)
         for block in row_blocks(X):
             rows[block] = X[block] / self._scale

@@ -6,15 +6,13 @@ holder can see; a search that grows keeps the search it grew from, and looks
 through the rows added since beside it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
+from manifoldknn.base import Array, Ints
 from manifoldknn.base.distances import EUCLIDEAN, squared_norms
 from manifoldknn.search.neighbors import (
     NeighborIndex,
@@ -43,16 +41,13 @@ class GrowingArray:
     """
 
     def __init__(
-        self,
-        values: NDArray[Any],
-        buffer: NDArray[Any] | None = None,
-        used: list[int] | None = None,
+        self, values: Array, buffer: Array | None = None, used: list[int] | None = None
     ) -> None:
         self.values = values
         self._buffer = values if buffer is None else buffer
         self._used = used or [len(values)]  # rows of the buffer that some holder can see
 
-    def appended(self, rows: NDArray[Any]) -> GrowingArray:
+    def appended(self, rows: Array) -> "GrowingArray":
         """Return the array with more rows; this one stays as it is."""
         n, total = len(self.values), len(self.values) + len(rows)
         buffer, used, dtype = self._buffer, self._used, np.result_type(self.values, rows)
@@ -84,7 +79,7 @@ class GrowingIndex(NeighborIndex):
         self,
         first: NeighborIndex,
         late: Any = None,
-        moved: tuple[NDArray[Any], GrowingArray, GrowingArray] | None = None,
+        moved: tuple[Array, GrowingArray, GrowingArray] | None = None,
     ) -> None:
         self.first, self.metric = first, first.metric
         self._late = late  # a sparse matrix or a `GrowingArray`
@@ -93,7 +88,6 @@ class GrowingIndex(NeighborIndex):
 
     @property
     def template(self) -> Any:
-        """Samples of the dtype and form that new rows must have, in no particular number."""
         return self.first.X
 
     @property
@@ -108,7 +102,6 @@ class GrowingIndex(NeighborIndex):
 
     @property
     def n_samples(self) -> int:
-        """Number of samples searched."""
         return self.first.n_samples + self.n_late
 
     @property
@@ -121,8 +114,7 @@ class GrowingIndex(NeighborIndex):
             return sparse.vstack(both).tocsr()
         return np.concatenate(both)
 
-    def rows(self, chosen: NDArray[np.intp]) -> Any:
-        """Return some of the samples."""
+    def rows(self, chosen: Ints) -> Any:
         n = self.first.n_samples
         if self.late is None or (chosen.size and chosen.max() < n):
             return self.first.X[chosen]
@@ -135,7 +127,7 @@ class GrowingIndex(NeighborIndex):
         out[~added], out[added] = self.first.X[chosen[~added]], self.late[chosen[added] - n]
         return out
 
-    def appended(self, rows: Any) -> GrowingIndex:
+    def appended(self, rows: Any) -> "GrowingIndex":
         """Return the search with more samples; this one stays as it is."""
         if sparse.issparse(rows):
             stacked = rows if self.late is None else sparse.vstack([self.late, rows])
@@ -161,7 +153,6 @@ class GrowingIndex(NeighborIndex):
         return self.n_late > max(_FEW_LATE_ROWS, self.first.n_samples // _LATE_SHARE)
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
-        """Return the nearest *other* samples of every sample."""
         if self.late is None:
             return self.first.among_samples(n_neighbors)
         n = self.first.n_samples
@@ -192,11 +183,9 @@ class GrowingIndex(NeighborIndex):
         return Neighbors(both[0].astype(np.intp, copy=False), both[1])
 
     def release(self) -> None:
-        """Give back what only a search needs; the next search makes it again."""
         self.first.release()
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
-        """Return the nearest samples of new rows."""
         n = self.first.n_samples
         found = self.first.query(Q, min(n_neighbors, n))
         if self.late is None:

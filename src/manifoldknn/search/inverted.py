@@ -14,15 +14,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
+from manifoldknn.base import Array, Ints
 from manifoldknn.base.distances import row_blocks, squared_norms
 from manifoldknn.base.progress import countdown
 from manifoldknn.search.faiss_threads import faiss_threads
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, sorted_neighbors
-from manifoldknn.search.principal import PrincipalAxes
 
 logger = logging.getLogger(__name__)
 
+_TINY = 1e-12  # variance, relative to the largest, below which an axis is rounding
 RECALL = 0.97  # of the 30 nearest; see benchmarks/results for what it costs in error
 _CHECKED_ROWS = 192  # rows on which recall is measured
 _CHECKED_NEIGHBORS = 30
@@ -31,6 +33,52 @@ PCA_ROWS = 5000  # from which they are taken
 _CANDIDATES = 2.1  # measured again per neighbour wanted
 _CHUNK_ROWS = 1 << 13  # searched at a time, or fewer:
 _CHUNK_BYTES = 1 << 25
+
+
+class PrincipalAxes:
+    """Principal axes of the chosen rows of X, in little memory.
+
+    The axes of centred rows R are the leading eigenvectors of RᵀR. Where there are more columns
+    than rows, those of RRᵀ are fewer: if RRᵀu = s²u, then Rᵀu/s is an axis. With m rows, d columns
+    and k = min(m, d): O(m·d·k) for the matrix of products, O(k³) for its eigenvectors. Memory O(k²)
+    and a block; rows are never centred all at once.
+    """
+
+    def __init__(self, X: Array, chosen: Ints) -> None:
+        self._X, self._chosen = X, chosen
+        self._by_rows = len(chosen) < X.shape[1]
+        parts = row_blocks(X[: len(chosen)])
+        sums = [X[chosen[part]].sum(axis=0, dtype=np.float64) for part in parts]
+        self._center = np.sum(sums, axis=0) / len(chosen)
+        count = min(len(chosen), X.shape[1])
+        self._products = np.zeros((count, count))
+        for block in self._blocks():
+            self._products += block @ block.T if self._by_rows else block.T @ block
+
+    def leading(self, count: int) -> NDArray[np.float32]:
+        """Return the axes of the largest variance as orthonormal columns, the largest first.
+
+        There are fewer than `count` where the rows do not span as many dimensions.
+        """
+        size = len(self._products)
+        first = max(0, size - count)
+        values, vectors = eigh(self._products, subset_by_index=[first, size - 1], driver="evr")
+        values, vectors = values[::-1], vectors[:, ::-1]
+        if not self._by_rows:
+            return np.ascontiguousarray(vectors, dtype=np.float32)
+        kept = values > _TINY * max(float(values[0]), np.finfo(float).tiny)
+        scaled = vectors[:, kept] / np.sqrt(values[kept])
+        parts = [(block.T @ scaled).astype(np.float32) for block in self._blocks()]
+        return np.concatenate(parts)
+
+    def _blocks(self) -> Any:
+        """Yield the centred rows: some rows at a time, or some columns where they are more."""
+        if not self._by_rows:
+            for part in row_blocks(self._X[: len(self._chosen)]):
+                yield self._X[self._chosen[part]] - self._center
+            return
+        for part in row_blocks(self._X[: len(self._chosen)].T):
+            yield self._X[self._chosen, part] - self._center[part]
 
 
 class InvertedIndex(NeighborIndex):
@@ -170,7 +218,7 @@ class InvertedIndex(NeighborIndex):
         rows: NDArray[np.float32],
         projected: NDArray[np.float32],
         n_neighbors: int,
-        itself: NDArray[np.intp] | None = None,
+        itself: Ints | None = None,
     ) -> Neighbors:
         """Search for rows; `itself` are all of them, in an order of choice, if they are samples."""
         n = len(rows)
@@ -196,7 +244,7 @@ class InvertedIndex(NeighborIndex):
         return Neighbors(indices, np.sqrt(distances, out=distances))
 
     def _squared(
-        self, faiss: Any, rows: NDArray[np.float32], found: NDArray[np.int64], own: NDArray[np.intp]
+        self, faiss: Any, rows: NDArray[np.float32], found: NDArray[np.int64], own: Ints
     ) -> NDArray[np.float32]:
         """Squared distances in all dimensions; inf for nobody (-1) and the row's own number."""
         targets = np.ascontiguousarray(np.maximum(found, 0)).ravel()

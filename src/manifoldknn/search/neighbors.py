@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.distances import EUCLIDEAN, euclidean_lists, squared_norms
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads, thread_count
@@ -49,8 +49,8 @@ _FEW_ROWS = 32  # up to here, the library's preparations cost more than the sear
 class Neighbors:
     """Neighbours of some rows, nearest first, equal distances by index."""
 
-    indices: NDArray[np.intp]  # row numbers of the fitted samples, (n_rows, n_neighbors)
-    distances: NDArray[np.float64]  # ascending in each row
+    indices: Ints  # row numbers of the fitted samples, (n_rows, n_neighbors)
+    distances: Floats  # ascending in each row
 
 
 def check_metric(metric: Any, *, is_sparse: bool) -> None:
@@ -91,7 +91,7 @@ class NeighborIndex(ABC):
         """Samples of the dtype and form that new rows must have, in no particular number."""
         return self.X
 
-    def rows(self, chosen: NDArray[np.intp]) -> Any:
+    def rows(self, chosen: Ints) -> Any:
         """Return some of the samples."""
         return self.X[chosen]
 
@@ -107,9 +107,7 @@ class NeighborIndex(ABC):
         """Return the nearest samples of new rows."""
 
 
-def sorted_neighbors(
-    indices: NDArray[Any], distances: NDArray[Any], n_neighbors: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def sorted_neighbors(indices: Array, distances: Array, n_neighbors: int) -> tuple[Array, Array]:
     """Return the nearest of each row's candidates, by distance and then index; inf comes last."""
     order = np.argsort(distances, axis=1)
     nearest = np.take_along_axis(distances, order, axis=1)
@@ -137,7 +135,7 @@ class ExactIndex(NeighborIndex):
         self.metric = metric
         self.n_jobs = n_jobs
         self._euclidean = metric in EUCLIDEAN if isinstance(metric, str) else False
-        self._center: NDArray[Any] | None = None
+        self._center: Array | None = None
         searched = X
         tree = isinstance(metric, str) and metric in _TREE_METRICS and not sparse.issparse(X)
         algorithm = "kd_tree" if tree and X.shape[1] <= _TREE_DIMENSIONS else "brute"
@@ -164,7 +162,7 @@ class ExactIndex(NeighborIndex):
     def _quicker_tree(self) -> TreeSearch | None:
         """Return a kd-tree if it is quicker than comparing all pairs."""
 
-        def all_pairs(rows: NDArray[Any], count: int) -> Any:
+        def all_pairs(rows: Array, count: int) -> Any:
             return self._search.kneighbors(rows - self._center, n_neighbors=count)
 
         tree = TreeSearch(self.X)
@@ -182,7 +180,7 @@ class ExactIndex(NeighborIndex):
             return nearest_euclidean(Q, self.X, found, n_neighbors)
         return self._nearest(Q, n_neighbors, None)
 
-    def _nearest(self, Q: Any, n_neighbors: int, itself: NDArray[np.intp] | None) -> Neighbors:
+    def _nearest(self, Q: Any, n_neighbors: int, itself: Ints | None) -> Neighbors:
         """Return the nearest samples of rows, other than the row itself if that is a sample."""
 
         def nearest(part: slice) -> tuple[slice, Neighbors]:
@@ -207,7 +205,7 @@ class ExactIndex(NeighborIndex):
             return _LIBRARY_TREE_ROWS
         return _CALLED_ROWS if callable(self.metric) else _BRUTE_ROWS
 
-    def _nearest_of(self, Q: Any, n_neighbors: int, itself: NDArray[np.intp] | None) -> Neighbors:
+    def _nearest_of(self, Q: Any, n_neighbors: int, itself: Ints | None) -> Neighbors:
         needed = n_neighbors + (itself is not None)
         count = min(needed + SPARE, self.n_samples)
         indices, distances, beyond = self._measured(Q, count, needed)
@@ -228,7 +226,7 @@ class ExactIndex(NeighborIndex):
             found.indices[rows], found.distances[rows] = sorted_neighbors(near, away, n_neighbors)
         return found
 
-    def _everyone(self, Q: Any, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def _everyone(self, Q: Any, count: int) -> tuple[Ints, Floats]:
         """Return all samples that may be among the nearest, and their distances."""
         if self._centered is not None:
             near = candidates_by_products(Q - self._center, *self._centered, count)
@@ -241,9 +239,7 @@ class ExactIndex(NeighborIndex):
         away = np.asarray(pairwise_distances(Q, self.X, metric=self.metric), dtype=np.float64)
         return near, away
 
-    def _measured(
-        self, Q: Any, count: int, needed: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    def _measured(self, Q: Any, count: int, needed: int) -> tuple[Ints, Floats, Floats]:
         """Candidates, their distances (measured pair by pair if Euclidean), and a bound.
 
         Others that are no nearer than the bound cannot be among the `needed` nearest, unless the
@@ -265,9 +261,7 @@ class ExactIndex(NeighborIndex):
             indices[doubtful], distances[doubtful], beyond[doubtful] = again
         return indices, distances, beyond
 
-    def _searched(
-        self, Q: Any, moved: Any, count: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    def _searched(self, Q: Any, moved: Any, count: int) -> tuple[Ints, Floats, Floats]:
         with config_context(working_memory=_WORKING_MB):
             distances, indices = self._search.kneighbors(moved, n_neighbors=count)
         distances = np.asarray(distances, dtype=np.float64)
@@ -283,9 +277,7 @@ class ExactIndex(NeighborIndex):
         return indices, measured, beyond
 
 
-def nearest_euclidean(
-    Q: NDArray[Any], X: NDArray[Any], candidates: NDArray[np.intp], n_neighbors: int
-) -> Neighbors:
+def nearest_euclidean(Q: Array, X: Array, candidates: Ints, n_neighbors: int) -> Neighbors:
     """Return the nearest of each row's candidates by distances measured pair by pair.
 
     Of the candidates of a row, the last may be repeated.

@@ -1,10 +1,8 @@
 """Candidates for the nearest samples of a few rows, from one matrix product."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.distances import squared_norms
 
 _LEAST_SQUARE, _MOST_SQUARE = 1e-24, 1e30  # of products in single precision
@@ -12,9 +10,7 @@ _TINY = float(np.finfo(np.float32).tiny)
 SPARE = 4  # extra candidates, so that rounding in the search cannot lose a true neighbour
 
 
-def least_distance(
-    distances: NDArray[np.float64], norms: NDArray[np.float64], n_columns: int, rounding: float
-) -> NDArray[np.float64]:
+def least_distance(distances: Floats, norms: Floats, n_columns: int, rounding: float) -> Floats:
     """Return how far samples are at least that a product says are no nearer than `distances`.
 
     The square ‖x‖² - 2xy + ‖y‖² is wrong by no more than (d + 8) u (2‖x‖ + r)² for samples within r
@@ -24,13 +20,11 @@ def least_distance(
     """
     reach = 2.0 * norms + distances
     wrong = (n_columns + 8) * 2.0**-53 * np.square(reach)
-    known: NDArray[np.float64] = np.sqrt(np.maximum(np.square(distances) - wrong, 0.0))
+    known: Floats = np.sqrt(np.maximum(np.square(distances) - wrong, 0.0))
     return known - rounding * reach
 
 
-def candidates_by_products(
-    Q: NDArray[Any], X: NDArray[Any], norms: NDArray[np.float64], n_neighbors: int
-) -> NDArray[np.intp]:
+def candidates_by_products(Q: Array, X: Array, norms: Floats, n_neighbors: int) -> Ints:
     """Return samples among which the nearest of every row certainly are.
 
     One matrix product gives ‖x‖² - 2xq, which orders the samples as their distances do, up to

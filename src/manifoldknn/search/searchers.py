@@ -13,13 +13,13 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base import Array, Floats
 from manifoldknn.exceptions import MetricWarning, warn_caller
 from manifoldknn.search.neighbors import ExactIndex, NeighborIndex, Neighbors, sorted_neighbors
 
@@ -150,7 +150,7 @@ def _spoken(metric: Any) -> str:
     return repr(metric) if isinstance(metric, str) else getattr(metric, "__name__", str(metric))
 
 
-def others(indices: NDArray[Any], distances: NDArray[np.float64], n_neighbors: int) -> Neighbors:
+def others(indices: Array, distances: Floats, n_neighbors: int) -> Neighbors:
     """Return the nearest samples of every sample without itself, as many per row as all rows have.
 
     Candidates stand in any order, with a distance of inf where one does not count.
@@ -232,7 +232,7 @@ class SearcherIndex(NeighborIndex):
                 f"(of {len(rows)} rows looked up, it knew {known})"
             )
 
-    def _knows(self, row: int, near: NDArray[Any], away: NDArray[np.float64]) -> bool:
+    def _knows(self, row: int, near: Array, away: Floats) -> bool:
         """Tell whether a row is its own nearest, or its nearest is as far as it should be.
 
         The row itself may be missing: it has many duplicates, or zeros were left out.
@@ -250,7 +250,7 @@ class SearcherIndex(NeighborIndex):
         measured = pairwise_distances(itself, other, metric=self.metric).item()
         return bool(np.isclose(measured, finite.min(), rtol=_CLOSE, atol=rounding))
 
-    def _asked(self, Q: Any, count: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def _asked(self, Q: Any, count: int) -> tuple[Array, Floats]:
         """Return neighbours of rows as the searcher finds them, in any order, padded with inf."""
         return self._read(self._answer(Q, count), Q.shape[0])
 
@@ -261,7 +261,7 @@ class SearcherIndex(NeighborIndex):
                 return self._searcher.kneighbors(Q, n_neighbors=min(count, self.n_samples))
             return self._searcher.transform(Q)
 
-    def _read(self, answer: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def _read(self, answer: Any, n_rows: int) -> tuple[Array, Floats]:
         if hasattr(self._searcher, "kneighbors"):
             distances, indices = np.array(answer[0], dtype=np.float64), np.asarray(answer[1])
         else:
@@ -277,7 +277,7 @@ class SearcherIndex(NeighborIndex):
             )
         return indices, np.maximum(distances, 0.0, out=distances)
 
-    def _padded(self, graph: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def _padded(self, graph: Any, n_rows: int) -> tuple[Array, Floats]:
         """Return sparse distances as lists."""
         name = type(self._searcher).__name__
         if not sparse.issparse(graph) or graph.shape[0] != n_rows:

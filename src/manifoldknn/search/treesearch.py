@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.distances import largest_value
 from manifoldknn.base.threads import single_threaded_products
 
@@ -37,7 +37,7 @@ class TreeSearch:
     Makes two copies of the samples in double precision and keeps one.
     """
 
-    def __init__(self, X: NDArray[Any]) -> None:
+    def __init__(self, X: Array) -> None:
         # On a scale where squares neither over- nor underflow.
         self._scale = largest_value(X) or 1.0
         scaled = X / np.float64(self._scale)
@@ -50,9 +50,7 @@ class TreeSearch:
         # Cuts in the middle, not at the median: boxes stay closer to cubes.
         self._tree = cKDTree(turned, leafsize=_LEAF, balanced_tree=False)
 
-    def candidates(
-        self, Q: NDArray[Any], count: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def candidates(self, Q: Array, count: int) -> tuple[Ints, Floats]:
         """Return the `count` nearest samples of rows, and how far all others are at least.
 
         At least 2 candidates are asked for.
@@ -71,9 +69,7 @@ class TreeSearch:
         wrong = 8 * (d + 8) * np.sqrt(d) * _UNIT * reach + _TINY
         return indices.astype(np.intp), np.where(lost, -np.inf, (last - wrong) * self._scale)
 
-    def is_quicker(
-        self, X: NDArray[Any], other: Callable[[NDArray[Any], int], Any], n_threads: int
-    ) -> bool:
+    def is_quicker(self, X: Array, other: Callable[[Array, int], Any], n_threads: int) -> bool:
         """Tell whether this search is quicker than another, by trying both on some rows.
 
         ``other(rows, n_neighbors)`` searches in all threads, while rows will be shared out among
@@ -89,7 +85,7 @@ class TreeSearch:
         self._tree.query(turned, count)
         return time.perf_counter() - middle < n_threads * (middle - begin) / _DEARER
 
-    def _turned(self, Q: NDArray[Any]) -> NDArray[np.float64]:
+    def _turned(self, Q: Array) -> Floats:
         with single_threaded_products():
-            turned: NDArray[np.float64] = (Q / np.float64(self._scale) - self._center) @ self._axes
+            turned: Floats = (Q / np.float64(self._scale) - self._center) @ self._axes
         return turned

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from manifoldknn.graph import bridges
-from manifoldknn.graph.bridges import short_joining_edges
+from manifoldknn.graph import joining as bridges
+from manifoldknn.graph.joining import short_joining_edges
 from manifoldknn.graph.kernels import GRAPH
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.device.graph import partsearch  # noqa: E402
+from manifoldknn.device.graph import kernels as partsearch  # noqa: E402
 from manifoldknn.device.graph.kernels import TorchGraphKernels  # noqa: E402
 
 
@@ -38,7 +38,7 @@ def test_the_same_edges_as_on_the_cpu(n_parts):
 def test_tiles_make_no_difference(monkeypatch):
     X, parts = clusters(12, 30)
     expected = on_device(X, parts)
-    monkeypatch.setattr(partsearch, "_TILE", 50)
+    monkeypatch.setattr(partsearch, "_PRODUCTS", 50)
     monkeypatch.setattr(partsearch, "_POINTS", 5)
     monkeypatch.setattr(partsearch, "_VALUES", 200)
     for ours, theirs in zip(on_device(X, parts), expected):

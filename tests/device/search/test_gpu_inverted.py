@@ -7,10 +7,15 @@ from manifoldknn.search.neighbors import ExactIndex
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.device.rows import DeviceRows  # noqa: E402
+from manifoldknn.device.resident_rows import DeviceRows  # noqa: E402
 from manifoldknn.device.search import inverted  # noqa: E402
-from manifoldknn.device.search.inverted import RECALL, InvertedCells, share_found  # noqa: E402
-from manifoldknn.device.search.kmeans import cell_centers, nearest_centers  # noqa: E402
+from manifoldknn.device.search.inverted import (  # noqa: E402
+    RECALL,
+    InvertedCells,
+    cell_centers,
+    nearest_centers,
+    share_found,
+)
 
 CPU = torch.device("cpu")
 

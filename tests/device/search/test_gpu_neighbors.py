@@ -10,7 +10,7 @@ from manifoldknn.search.neighbors import ExactIndex
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.device.rows import DeviceRows, check_searchable, smallest  # noqa: E402
+from manifoldknn.device.resident_rows import DeviceRows, check_searchable, smallest  # noqa: E402
 from manifoldknn.device.search import neighbors  # noqa: E402
 from manifoldknn.device.search.neighbors import exact_neighbors  # noqa: E402
 

@@ -9,7 +9,7 @@ import oracles
 from device.graph.test_gpu_constrained import SETTINGS, both_graphs, both_recipes
 from manifoldknn.graph.links import hand_links
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
-from manifoldknn.vote.walked import walk_by_label
+from manifoldknn.vote.walks import walk_by_label
 from strategies import problems, shared_graph, walk_by_class_factorised
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
-from manifoldknn.device.walk.products import SparseProduct, WalkOperator  # noqa: E402
+from manifoldknn.device.walk.products import SparseProduct, WalkMatrix, WalkOperator  # noqa: E402
 
 CUDA = pytest.param(
     "cuda",
@@ -31,7 +31,7 @@ def test_products_are_those_of_dense_matrices(device, n, share, seed):
     scale = rng.random(len(linked))
     parts = matrix.indptr.astype(np.int64), matrix.indices, matrix.data, linked, group, scale
     tensors = [torch.as_tensor(part, device=device) for part in parts]
-    product, whole = SparseProduct(*tensors[:3]), WalkOperator(*tensors, 0.9)
+    product, whole = SparseProduct(*tensors[:3]), WalkOperator(WalkMatrix(*tensors, 0.9))
     found, walked = (f(torch.as_tensor(v, device=device)).cpu() for f in (product, whole))
     np.testing.assert_allclose(found, S @ v, atol=1e-13)
     links = np.zeros((n, n))

@@ -6,8 +6,7 @@ from experiment_kit import QUICK, blobs, measured_rows
 from manifoldknn.reproduction.experiment import Plan
 from manifoldknn.reproduction.methods import DEFAULT, OF_THE_PAPER, PUBLISHED, error_of
 from manifoldknn.reproduction.numbers import tab6
-from manifoldknn.reproduction.numbers.tab6 import EXPERIMENT
-from manifoldknn.reproduction.numbers.tab6_tables import UNSCALED
+from manifoldknn.reproduction.numbers.tab6 import EXPERIMENT, UNSCALED
 from manifoldknn.reproduction.problems import Problem, drawn
 from manifoldknn.reproduction.published import DATA_SETS
 

@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 
 from manifoldknn.base.tensors import is_out_of_memory, is_tensor, moved, release, tile_rows, to_host
+from manifoldknn.device.checked_samples import check_finite, check_size
 from manifoldknn.device.extend.simplex import torch_simplex_weights
 from manifoldknn.device.kernels import TorchKernels
-from manifoldknn.device.rows import DeviceRows
-from manifoldknn.device.samples import check_finite, check_size
+from manifoldknn.device.resident_rows import DeviceRows
 from manifoldknn.device.search.index import TorchIndex
 from manifoldknn.vote.similarities import Similarities, combined_logarithms
 

@@ -3,8 +3,6 @@
 Gram matrices are made here, tile by tile; `manifoldknn.extend.simplex` solves them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

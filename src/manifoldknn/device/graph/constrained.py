@@ -3,8 +3,6 @@
 The third rule is a sparse matrix of logarithms in double precision, must-links are class numbers.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
+from torch import Tensor
 
+from manifoldknn.base import Ints
 from manifoldknn.base.csr import narrowest
 from manifoldknn.base.tensors import doubles, is_out_of_memory, release
 from manifoldknn.device.graph.kernels import TorchGraphKernels
-from manifoldknn.device.kernels import TorchKernels
-from manifoldknn.device.transfer import to_numpy
+from manifoldknn.device.kernels import TorchKernels, to_numpy
 from manifoldknn.graph import weights
 from manifoldknn.graph.constrained import GraphRecipe, graph_recipe
 from manifoldknn.graph.weights import ConstrainedGraph
@@ -32,10 +30,10 @@ logger = logging.getLogger(__name__)
 class TorchGraph:
     """The constrained graph on a device, or several as one."""
 
-    offsets: torch.Tensor  # int64: where the entries of each row start, and the end
-    columns: torch.Tensor  # int32, ascending in a row
-    log_weights: torch.Tensor  # of the third rule, float64; symmetric, without diagonal
-    must_link: NDArray[np.intp]  # class numbers, -1 where unlabelled; see `ConstrainedGraph`
+    offsets: Tensor  # int64: where the entries of each row start, and the end
+    columns: Tensor  # int32, ascending in a row
+    log_weights: Tensor  # of the third rule, float64; symmetric, without diagonal
+    must_link: Ints  # class numbers, -1 where unlabelled; see `ConstrainedGraph`
 
     @property
     def n_samples(self) -> int:
@@ -47,12 +45,11 @@ class TorchGraph:
         """Where the graph is."""
         return self.columns.device
 
-    def log_degrees(self) -> torch.Tensor:
+    def log_degrees(self) -> Tensor:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
-        found: torch.Tensor = weights.log_degrees(
+        return weights.log_degrees(
             self.offsets, self.log_weights, self.must_link, TorchKernels(self.device)
         )
-        return found
 
     def to_numpy(self) -> ConstrainedGraph:
         """Return the graph of the CPU."""
@@ -70,16 +67,11 @@ class TorchRecipe:
 
     recipe: GraphRecipe
 
-    @property
-    def near(self) -> torch.Tensor:
-        """Neighbours of every sample, for the strengthened trees."""
-        near: torch.Tensor = self.recipe.nearest
-        return near
-
-    def to(self, device: torch.device) -> TorchRecipe:
+    def to(self, device: torch.device) -> "TorchRecipe":
         """Return the same on another device."""
         edges: Any = tuple(part.to(device) for part in self.recipe.edges)
-        return TorchRecipe(replace(self.recipe, nearest=self.near.to(device), edges=edges))
+        nearest = self.recipe.nearest.to(device)
+        return TorchRecipe(replace(self.recipe, nearest=nearest, edges=edges))
 
     def to_numpy(self, X: Any, nearest: Any) -> GraphRecipe:
         """Return the recipe of the CPU, which has samples and their neighbours already."""
@@ -88,10 +80,7 @@ class TorchRecipe:
         return replace(self.recipe, X=X, nearest=nearest, edges=edges)
 
     def constrained(
-        self,
-        *codes: NDArray[np.intp],
-        n_classes: int = 0,
-        hidden: Sequence[NDArray[np.intp]] | None = None,
+        self, *codes: Ints, n_classes: int = 0, hidden: Sequence[Ints] | None = None
     ) -> TorchGraph:
         """Apply Table 1 to class numbers, -1 where unlabelled.
 
@@ -99,7 +88,7 @@ class TorchRecipe:
         between them; `n_classes` is added to class numbers from one to the next. Links by hand that
         touch `hidden` rows, an array for every graph, are left out.
         """
-        n, kernels, found = len(codes[0]), TorchKernels(self.near.device), []
+        n, kernels, found = len(codes[0]), TorchKernels(self.recipe.nearest.device), []
         for number, some in enumerate(codes):
             recipe = self.recipe if hidden is None else self.recipe.without_links_of(hidden[number])
             one, other, log_weight = recipe.weighted_edges(some, kernels)
@@ -111,13 +100,7 @@ class TorchRecipe:
 
 
 def torch_graph(
-    indices: torch.Tensor,
-    distances: torch.Tensor,
-    codes: NDArray[np.intp],
-    *,
-    X: torch.Tensor,
-    graph: str,
-    **settings: Any,
+    indices: Tensor, distances: Tensor, codes: Ints, *, X: Tensor, graph: str, **settings: Any
 ) -> tuple[TorchRecipe, TorchGraph]:
     """Build the constrained graph from neighbours that were found before, nearest first.
 
@@ -164,15 +147,9 @@ def torch_graph(
     return recipe, found
 
 
-def row_log_sums(offsets: torch.Tensor, logs: torch.Tensor) -> torch.Tensor:
-    """Return log Σ exp over the entries of every row, -inf where a row has none."""
-    found: torch.Tensor = weights.row_log_sums(offsets, logs, TorchKernels(logs.device))
-    return found
-
-
 def _both_ways(
-    low: torch.Tensor, high: torch.Tensor, log_weight: torch.Tensor, n: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    low: Tensor, high: Tensor, log_weight: Tensor, n: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return offsets, columns and weights of a symmetric matrix, row by row."""
     bits = n.bit_length()
     key, order = torch.sort(torch.cat([(low << bits) | high, (high << bits) | low]))

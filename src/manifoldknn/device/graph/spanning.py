@@ -6,16 +6,13 @@ that "shortest" is the smallest position: minima of integers come out the same i
 whatever order a processor looks at them.
 """
 
-from __future__ import annotations
-
 import torch
+from torch import Tensor
 
 _AT_ONCE = 1 << 26  # edges whose numbers are widened to 64 bits at a time
 
 
-def spanning_forest(
-    one: torch.Tensor, other: torch.Tensor, n_samples: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def spanning_forest(one: Tensor, other: Tensor, n_samples: int) -> tuple[Tensor, Tensor]:
     """Return which edges are in the forest that takes earlier ones first, and each node's part.
 
     Parts are numbered in the order of their first nodes. Cost O(m) per round for the m edges still
@@ -46,14 +43,12 @@ def spanning_forest(
     return in_forest, _renumbered(part.long())
 
 
-def connected_parts(one: torch.Tensor, other: torch.Tensor, n_samples: int) -> torch.Tensor:
+def connected_parts(one: Tensor, other: Tensor, n_samples: int) -> Tensor:
     """Return the number of the connected part of each node, in the order of their first nodes."""
     return spanning_forest(one, other, n_samples)[1]
 
 
-def _first_edges(
-    a: torch.Tensor, b: torch.Tensor, place: torch.Tensor, n_samples: int, m: int
-) -> torch.Tensor:
+def _first_edges(a: Tensor, b: Tensor, place: Tensor, n_samples: int, m: int) -> Tensor:
     """Return the first edge that leaves each part, m where there is none."""
     best = torch.full((n_samples,), m, dtype=torch.int32, device=a.device)
     for start in range(0, len(a), _AT_ONCE):
@@ -63,7 +58,7 @@ def _first_edges(
     return best
 
 
-def _roots(nodes: torch.Tensor, root: torch.Tensor, neighbor: torch.Tensor) -> torch.Tensor:
+def _roots(nodes: Tensor, root: Tensor, neighbor: Tensor) -> Tensor:
     """Return where each part ends up when every part follows the neighbour it has chosen."""
     parent = nodes.clone()
     parent[root] = neighbor
@@ -76,11 +71,9 @@ def _roots(nodes: torch.Tensor, root: torch.Tensor, neighbor: torch.Tensor) -> t
         parent = further
 
 
-def _between_parts(
-    parent: torch.Tensor, a: torch.Tensor, b: torch.Tensor, place: torch.Tensor
-) -> tuple[torch.Tensor, ...]:
+def _between_parts(parent: Tensor, a: Tensor, b: Tensor, place: Tensor) -> tuple[Tensor, ...]:
     """Return the edges whose ends are in different parts, with the numbers of those parts."""
-    kept: list[tuple[torch.Tensor, ...]] = []
+    kept: list[tuple[Tensor, ...]] = []
     for start in range(0, len(a), _AT_ONCE):
         here = slice(start, start + _AT_ONCE)
         new_a, new_b = parent[a[here].long()], parent[b[here].long()]
@@ -91,7 +84,7 @@ def _between_parts(
     return tuple(torch.cat(pieces) for pieces in zip(*kept))
 
 
-def _renumbered(part: torch.Tensor) -> torch.Tensor:
+def _renumbered(part: Tensor) -> Tensor:
     """Give parts the numbers 0, 1, … in the order of their first nodes."""
     nodes = torch.arange(len(part), device=part.device)
     first = torch.full_like(nodes, len(part)).scatter_reduce_(0, part, nodes, "amin")[part]

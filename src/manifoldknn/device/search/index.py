@@ -1,18 +1,22 @@
-"""The neighbour search of a model that was fitted on a device."""
+"""The neighbour search of a model that was fitted on a device.
+
+PyTorch is imported when it is needed: a model may be read where there is none.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Ints
 from manifoldknn.base.tensors import as_numpy, chosen_device, is_tensor, to_host
-from manifoldknn.device.rows import DeviceRows
-from manifoldknn.device.search.inverted import InvertedCells
-from manifoldknn.device.search.neighbors import exact_neighbors
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
+
+if TYPE_CHECKING:
+    from manifoldknn.device.resident_rows import DeviceRows
+    from manifoldknn.device.search.inverted import InvertedCells
 
 logger = logging.getLogger(__name__)
 
@@ -55,10 +59,13 @@ class TorchIndex(NeighborIndex):
     ) -> None:
         self.metric, self.engine, self.seed = metric, engine, seed
         self._place, self._samples = device_name(device), X
-        self._host: NDArray[Any] | None = None if is_tensor(X) else X
+        self._host: Array | None = None if is_tensor(X) else X
         self._open(device)
 
     def _open(self, device: Any) -> None:
+        from manifoldknn.device.resident_rows import DeviceRows
+        from manifoldknn.device.search.inverted import InvertedCells
+
         self._device_rows: DeviceRows | None = DeviceRows(self._samples, self.metric, device)
         exact = exact_pays(self.n_samples, *self._samples.shape)
         name = ("exact" if exact else "inverted") if self.engine == "auto" else self.engine
@@ -92,7 +99,7 @@ class TorchIndex(NeighborIndex):
         return self._device_rows is not None
 
     @property
-    def X(self) -> NDArray[Any]:
+    def X(self) -> Array:
         """The samples, on the CPU: copied there when first asked for."""
         if self._host is None:
             self._host = to_host(self._samples)
@@ -100,16 +107,14 @@ class TorchIndex(NeighborIndex):
 
     @property
     def n_samples(self) -> int:
-        """Number of samples searched."""
         return int(self._samples.shape[0])
 
     @property
-    def template(self) -> NDArray[Any]:
+    def template(self) -> Array:
         """No samples, of the dtype that new rows must have."""
         if self._host is not None:
             return self._host[:0]
-        none: NDArray[Any] = as_numpy(self._samples[:0])
-        return none
+        return as_numpy(self._samples[:0])
 
     @property
     def is_exact(self) -> bool:  # type: ignore[override]
@@ -121,8 +126,7 @@ class TorchIndex(NeighborIndex):
         """The samples on the device; None where that is not there."""
         return self._device_rows if self._ready() else None
 
-    def rows(self, chosen: NDArray[np.intp]) -> Any:
-        """Return some of the samples."""
+    def rows(self, chosen: Ints) -> Any:
         if self._host is not None:
             return self._host[chosen]
         import torch
@@ -136,6 +140,8 @@ class TorchIndex(NeighborIndex):
         """
         import torch
 
+        from manifoldknn.device.search.neighbors import exact_neighbors
+
         self._ready()
         rows = self._device_rows
         assert rows is not None
@@ -146,6 +152,8 @@ class TorchIndex(NeighborIndex):
 
     def device_query(self, Q: Any, n_neighbors: int) -> tuple[Any, Any]:
         """Return the nearest samples of new rows like ``device_rows.exact``, as tensors."""
+        from manifoldknn.device.search.neighbors import exact_neighbors
+
         rows = self._device_rows
         assert rows is not None
         quick = exact_pays(len(Q), len(rows), rows.n_features, few=True)
@@ -155,7 +163,6 @@ class TorchIndex(NeighborIndex):
         return near.long(), away
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
-        """Return the nearest *other* samples of every sample."""
         if not self._ready():
             assert self._instead is not None
             return self._instead.among_samples(n_neighbors)
@@ -163,7 +170,6 @@ class TorchIndex(NeighborIndex):
         return Neighbors(to_host(near, np.intp), to_host(away))
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
-        """Return the nearest samples of new rows."""
         if not self._ready():
             assert self._instead is not None
             return self._instead.query(Q, n_neighbors)

@@ -8,23 +8,26 @@ enough is measured, not guessed: on a sample of rows, the search is widened unti
 the share of true neighbours that was asked for.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 
+from manifoldknn.base import Ints
 from manifoldknn.base.tensors import tile_rows, with_tiles
 from manifoldknn.device.precision import matrix_precision
-from manifoldknn.device.rows import DeviceRows, smallest, sorted_pairs
-from manifoldknn.device.search.kmeans import cell_centers, nearest_centers
+from manifoldknn.device.resident_rows import DeviceRows, smallest, sorted_pairs
 from manifoldknn.device.search.neighbors import exact_neighbors
 
 logger = logging.getLogger(__name__)
 
+_CELLS_PER_ROOT = 4.0
+_ROWS_PER_CELL = 64  # of the sample that centres are learnt from
+_ROUNDS = 8
+_UNIT = float(1 << 30)
+_TILE_BYTES = 1 << 31
 RECALL = 0.97  # of the 30 nearest, as on the CPU
 _CHECKED_ROWS = 256
 _CHECKED_NEIGHBORS = 30
@@ -37,6 +40,56 @@ _LINK_BYTES = 1 << 31
 _LINKS_AT_ONCE = 1 << 28  # looked through for those that are there
 
 
+def cell_centers(products: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return 4√n centres of rows within ±1 (but for rounding), and their squared lengths.
+
+    Each is the mean of the sampled rows nearest to it, nearly: Lloyd's iteration. Means are sums of
+    whole numbers: rows are counted in units of 2^-30, and integers add up to the same whatever the
+    order that a device adds them in.
+    """
+    n, device = len(products), products.device
+    n_cells = max(1, int(_CELLS_PER_ROOT * n**0.5))
+    n_cells = min(n_cells, n)
+    drawn = rng.permutation(np.unique(rng.integers(n, size=n_cells * _ROWS_PER_CELL)))
+    if len(drawn) < n_cells:  # few rows, of which some were drawn several times
+        drawn = rng.permutation(n)
+    sample = products[torch.as_tensor(drawn, device=device)]
+    centers = sample[:n_cells].clone()
+    fixed = (sample.double() * _UNIT).round().long() if device.type != "mps" else None
+    for _ in range(_ROUNDS):
+        norms = centers.square().sum(dim=1)
+        nearest = nearest_centers(sample, centers, norms, 1)[:, 0]
+        centers = _means(sample, fixed, nearest, centers)
+    return centers, centers.square().sum(dim=1)
+
+
+def _means(sample: Any, fixed: Any, nearest: Any, centers: Any) -> Any:
+    """Return the mean of every cell's rows, or its centre where it has none."""
+    counts = torch.bincount(nearest, minlength=len(centers))[:, None]
+    if fixed is None:  # a device without doubles
+        sums = torch.zeros_like(centers).index_add_(0, nearest, sample)
+    else:
+        whole = torch.zeros(centers.shape, dtype=torch.int64, device=centers.device)
+        sums = whole.index_add_(0, nearest, fixed).double() / _UNIT
+    return torch.where(counts > 0, (sums / counts.clamp(min=1)).to(centers.dtype), centers)
+
+
+def nearest_centers(products: Any, centers: Any, norms: Any, count: int) -> Any:
+    """Return the numbers of the `count` nearest centres of every row, the nearest first."""
+    out = torch.empty((len(products), count), dtype=torch.int64, device=products.device)
+
+    def fill(part: slice) -> None:
+        scores = torch.addmm(norms, products[part], centers.T, alpha=-2)
+        if count == 1:
+            out[part] = scores.argmin(dim=1, keepdim=True)
+        else:
+            out[part] = torch.topk(scores, count, dim=1, largest=False, sorted=True)[1]
+
+    step = tile_rows(products.device, 6 * len(centers) + 16 * count, _TILE_BYTES)
+    with_tiles(fill, len(products), step, products.device)
+    return out
+
+
 class InvertedCells:
     """Approximate neighbours with a measured recall.
 
@@ -45,8 +98,6 @@ class InvertedCells:
     """
 
     def __init__(self, rows: DeviceRows, *, seed: int) -> None:
-        import torch
-
         self.rows = rows
         rng = np.random.default_rng(seed)
         with matrix_precision("highest"):
@@ -62,8 +113,6 @@ class InvertedCells:
 
     def _tune(self, rng: np.random.Generator) -> None:
         """Widen the search until a sample of rows finds enough of its neighbours."""
-        import torch
-
         n, rows = len(self.rows), self.rows
         places = np.sort(rng.choice(n, min(_CHECKED_ROWS, n), replace=False))
         self._checked = self._order[torch.as_tensor(places, device=rows.device)].to(rows.wide)
@@ -92,8 +141,6 @@ class InvertedCells:
 
         Its centre looks too: there may be no row.
         """
-        import torch
-
         n_cells, device = self.n_cells, products.device
         linked = torch.zeros(n_cells * n_cells, dtype=torch.bool, device=device)
 
@@ -118,7 +165,7 @@ class InvertedCells:
         self._linked = pairs % n_cells
         self._links = np.searchsorted(pairs, np.arange(n_cells + 1) * n_cells)
 
-    def _company(self, place: int) -> NDArray[np.intp]:
+    def _company(self, place: int) -> Ints:
         """Return places, in the order by cells, of some rows of one row's cell, and its own."""
         cell = np.searchsorted(self._bounds, place, side="right") - 1
         start, end = self._bounds[cell], self._bounds[cell + 1]
@@ -127,8 +174,6 @@ class InvertedCells:
 
     def among_samples(self, count: int) -> tuple[Any, Any]:
         """Return the nearest *other* samples of every sample, as far as they were found."""
-        import torch
-
         near, away = self.search(self.rows.exact, count, itself=True)
         if count >= self._truth.shape[1] - 1:  # measure again, now that whole cells were searched
             both = torch.cat([self._checked[:, None], near[self._checked].long()], dim=1)
@@ -151,8 +196,6 @@ class InvertedCells:
         follow the links of their `n_homes` nearest cells. `everywhere`: look at all samples where
         the cells have too few.
         """
-        import torch
-
         rows, whole = self.rows, itself
         width = min(count + whole + _SPARE, len(rows))
         with matrix_precision("highest"):
@@ -180,8 +223,6 @@ class InvertedCells:
 
     def _for_new(self, products: Any, width: int, n_homes: int) -> Any:
         """Return candidates of rows that may lie between cells, at home in several."""
-        import torch
-
         n_homes = min(n_homes, self.n_cells)
         cells = torch.arange(self.n_cells + 1, device=products.device)
         found = []
@@ -193,13 +234,11 @@ class InvertedCells:
         both[:, 1:].masked_fill_(both[:, 1:] == both[:, :-1], -1)  # found in several homes
         return both
 
-    def _candidates(self, products: Any, order: Any, bounds: NDArray[np.intp], width: int) -> Any:
+    def _candidates(self, products: Any, order: Any, bounds: Ints, width: int) -> Any:
         """Return the `width` nearest by products, in no order; -1 where there are fewer.
 
         Rows ``order[bounds[c]:bounds[c + 1]]`` are at home in cell c.
         """
-        import torch
-
         device = products.device
         out = torch.full((len(products), width), -1, dtype=torch.int32, device=device)
         for cell, places in self._unions(np.flatnonzero(np.diff(bounds))):
@@ -220,10 +259,8 @@ class InvertedCells:
             with_tiles(select, len(asked), step, device, least=1)
         return out
 
-    def _unions(self, cells: NDArray[np.intp]) -> Iterator[tuple[int, Any]]:
+    def _unions(self, cells: Ints) -> Iterator[tuple[int, Any]]:
         """Yield cells and the places of all rows in the cells they are linked with."""
-        import torch
-
         linked = _ranges(self._links[cells], self._links[cells + 1])
         ends = np.append(0, np.cumsum(self._links[cells + 1] - self._links[cells]))
         sizes, starts = np.diff(self._bounds)[self._linked[linked]], self._linked[linked]
@@ -247,7 +284,7 @@ class InvertedCells:
             first = last
 
 
-def _ranges(starts: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.intp]:
+def _ranges(starts: Ints, ends: Ints) -> Ints:
     """Return the numbers of several ranges, one range after another."""
     lengths = ends - starts
     before = np.cumsum(lengths) - lengths

@@ -7,14 +7,14 @@ products, in the end with every sample that could count. So the answer is that o
 comparing all pairs in double precision, ties by index, whatever the products were.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 
+import torch
+
 from manifoldknn.base.tensors import tile_rows, with_tiles
 from manifoldknn.device.precision import matrix_precision
-from manifoldknn.device.rows import GROUP, DeviceRows, smallest, sorted_pairs
+from manifoldknn.device.resident_rows import GROUP, DeviceRows, smallest, sorted_pairs
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +35,6 @@ def exact_neighbors(rows: DeviceRows, Q: Any, count: int, *, itself: Any = None)
     at most one less. O(n_queries·n·d) products. A tile of rows follows the free memory and shrinks
     when that runs out.
     """
-    import torch
-
     near = torch.empty((len(Q), count), dtype=torch.int64, device=rows.wide)
     away = torch.empty((len(Q), count), dtype=torch.float64, device=rows.wide)
     # TF32 exists on CUDA devices only; nobody else multiplies any faster with it.
@@ -69,8 +67,6 @@ def _certified(
     rows: DeviceRows, Q: Any, count: int, itself: Any, precision: str
 ) -> tuple[Any, Any, Any]:
     """Return neighbours, distances, and which rows may lack one."""
-    import torch
-
     n = len(rows)
     width = min(count + _SPARE + (itself is not None), n)
     products, norms = rows.prepared(Q)
@@ -109,8 +105,6 @@ def _squared(rows: DeviceRows, distances: Any) -> Any:
 
 def _candidates(rows: DeviceRows, products: Any, width: int) -> tuple[Any, Any]:
     """Return the `width` samples with the smallest ‖x‖² - 2xq, in no order."""
-    import torch
-
     values: Any = None
     columns: Any = None
     for start in range(0, len(rows), _MOST_COLUMNS):
@@ -133,8 +127,6 @@ def _among_all(rows: DeviceRows, Q: Any, count: int, itself: Any, limits: Any) -
 
     All of them are measured: duplicates, of which there may be more than candidates.
     """
-    import torch
-
     near = torch.empty((len(Q), count), dtype=torch.int64, device=rows.wide)
     away = torch.empty((len(Q), count), dtype=torch.float64, device=rows.wide)
 
@@ -161,8 +153,6 @@ def _among_all(rows: DeviceRows, Q: Any, count: int, itself: Any, limits: Any) -
 
 def _possible(rows: DeviceRows, Q: Any, limits: Any) -> tuple[Any, Any]:
     """Return pairs of row and sample, in order, that may be as near as `limits`."""
-    import torch
-
     centered = (Q - rows.center) * rows.unit
     lengths = centered.square().sum(dim=1)
     mask = torch.empty((len(Q), len(rows)), dtype=torch.bool, device=rows.wide)

@@ -9,27 +9,24 @@ as A has ones on its diagonal. Sums go down level by level, and one product brin
 a graphics processor minds the number of its tasks more than their size.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch
+from torch import Tensor
 
-from manifoldknn.device.graph.constrained import row_log_sums
-from manifoldknn.device.segments import Runs
-from manifoldknn.device.walk.products import SparseProduct
+from manifoldknn.device.kernels import Runs, TorchKernels
+from manifoldknn.device.walk.products import SparseProduct, WalkMatrix
+from manifoldknn.graph.weights import row_log_sums
 from manifoldknn.walk import aggregates as rules
 
 _TOO_MANY = 4  # times as many groups as are wanted: not to be solved exactly
 _TERMS = 10.0  # of a series, times 1 / (1 - α): what is left out is of the order e^-20
 _DOUBLINGS = 24  # of terms, at most: rounding doubles as well
 
-Levels = tuple[torch.Tensor, ...]
+Levels = tuple[Tensor, ...]
 
 
-def aggregates(
-    row: torch.Tensor, column: torch.Tensor, log_weights: torch.Tensor, n_rows: int
-) -> Levels:
+def aggregates(row: Tensor, column: Tensor, log_weights: Tensor, n_rows: int) -> Levels:
     """Return which rows belong together, level by level, as on the CPU.
 
     Edges come once in each direction, by rows. A graph that falls into too many pieces has no
@@ -38,7 +35,7 @@ def aggregates(
     if not len(row):
         return ()
     weight = torch.exp((log_weights - log_weights.max()).clamp_(min=-600.0))
-    levels: list[torch.Tensor] = []
+    levels: list[Tensor] = []
     size = n_rows
     while size > rules._COARSEST and len(levels) < rules._MOST_LEVELS:
         group = torch.arange(size, device=row.device)
@@ -55,9 +52,7 @@ def aggregates(
     return tuple(levels) if size <= _TOO_MANY * rules._COARSEST else ()
 
 
-def paired(
-    row: torch.Tensor, column: torch.Tensor, weight: torch.Tensor, n_rows: int
-) -> torch.Tensor:
+def paired(row: Tensor, column: Tensor, weight: Tensor, n_rows: int) -> Tensor:
     """Return a group for every row, from 0, as `manifoldknn.walk.aggregates.paired` does."""
     everyone = torch.arange(n_rows, device=row.device)
     favourite = wish = _favourites(row, column, weight, n_rows)
@@ -75,9 +70,7 @@ def paired(
     return torch.unique(torch.where(joins, head[liked], head), return_inverse=True)[1]
 
 
-def _favourites(
-    row: torch.Tensor, column: torch.Tensor, weight: torch.Tensor, n_rows: int
-) -> torch.Tensor:
+def _favourites(row: Tensor, column: Tensor, weight: Tensor, n_rows: int) -> Tensor:
     """Return the neighbour at the heaviest edge of every row, the last of equal ones; or -1."""
     wish = torch.full((n_rows,), -1, dtype=torch.int64, device=row.device)
     if len(row):
@@ -91,29 +84,23 @@ def _favourites(
 class Preconditioner:
     """About A⁻¹ for A = I - αS with must-links, some copies of one graph after the other.
 
-    `offsets` to `alpha` are those of `WalkOperator`, and `rows` all rows of all copies in the order
-    of that matrix; `levels` are of one copy, from `aggregates`.
+    `log_roots` are log √d and `rows` all rows of all copies, in the order of the matrix; `levels`
+    are of one copy, from `aggregates`.
     """
 
     def __init__(
         self,
-        offsets: torch.Tensor,
-        columns: torch.Tensor,
-        values: torch.Tensor,
-        linked: torch.Tensor,
-        group: torch.Tensor,
-        scale: torch.Tensor,
-        alpha: float,
-        half_log_degrees: torch.Tensor,
-        rows: torch.Tensor,
+        matrix: WalkMatrix,
+        log_roots: Tensor,
+        rows: Tensor,
         levels: Levels,
         copies: int,
     ) -> None:
-        n, half, device = len(rows), half_log_degrees, rows.device
+        offsets, columns, values, linked, group, scale, alpha = matrix
+        n, half, device = len(rows), log_roots, rows.device
         row, column = torch.repeat_interleave(offsets.diff()), columns.long()
         n_classes = int(group.max()) + 1 if len(group) else 1
-        diagonal = torch.ones_like(half)  # of A, but for must-links
-        diagonal[linked] += alpha * scale.square()
+        diagonal = matrix.diagonal()  # of A, but for must-links
         self._down: list[SparseProduct] = []
         at, first = rows, n
         places, factors = [torch.arange(n, device=device)], [torch.ones_like(half)]
@@ -123,7 +110,7 @@ class Preconditioner:
             at = above[at]
             above = above if number else at
             total = self._add_sums(above, m * copies, half)
-            share = torch.exp(half_log_degrees - total[at])  # of every row in its group
+            share = torch.exp(log_roots - total[at])  # of every row in its group
             places.append(first + at)
             first, half = first + m * copies, total
             key, sums = _summed(at[linked] * n_classes + group, share[linked] * scale)
@@ -149,7 +136,7 @@ class Preconditioner:
         weights = torch.stack([*factors, share], 1)
         self._up = SparseProduct(offsets, where.reshape(-1), weights.reshape(-1))
 
-    def __call__(self, residual: torch.Tensor) -> torch.Tensor:
+    def __call__(self, residual: Tensor) -> Tensor:
         """Return M⁻¹ times a block of columns."""
         seen = [residual]
         for down in self._down:
@@ -158,16 +145,16 @@ class Preconditioner:
         seen[-1] = torch.bmm(self._inverse, coarse).view(seen[-1].shape)
         return self._up(torch.cat(seen))
 
-    def _add_sums(self, above: torch.Tensor, size: int, half: torch.Tensor) -> torch.Tensor:
+    def _add_sums(self, above: Tensor, size: int, half: Tensor) -> Tensor:
         """Add a level of sums, and return log √(Σd) of its groups."""
         ordered, members = torch.sort(above, stable=True)
         starts = torch.searchsorted(ordered, torch.arange(size + 1, device=above.device))
-        total = 0.5 * row_log_sums(starts, 2.0 * half[members])
+        total = 0.5 * row_log_sums(starts, 2.0 * half[members], TorchKernels(half.device))
         share = torch.exp(half - total[above])[members]
         self._down.append(SparseProduct(starts, members, share))
         return total
 
-    def _sums(self, values: torch.Tensor) -> torch.Tensor:
+    def _sums(self, values: Tensor) -> Tensor:
         """Return sums over the groups of the last level so far, each row by its share."""
         values = values[:, None]
         for down in self._down:
@@ -175,7 +162,7 @@ class Preconditioner:
         return values[:, 0]
 
 
-def inverse_by_products(matrix: torch.Tensor, alpha: float) -> torch.Tensor:
+def inverse_by_products(matrix: Tensor, alpha: float) -> Tensor:
     """Return (1 - E)⁻¹ = Π (1 + E^(2^k)), with eigenvalues of E of no more than α.
 
     A graphics processor is quick at products, and has to load its programs for all else.
@@ -189,7 +176,7 @@ def inverse_by_products(matrix: torch.Tensor, alpha: float) -> torch.Tensor:
     return found
 
 
-def _summed(key: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _summed(key: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """Return different keys, ascending, and the sums of their values."""
     if not len(key):
         return key, values

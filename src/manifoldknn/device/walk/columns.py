@@ -1,12 +1,10 @@
 """The walk on a device: class densities, label columns, and classes while labels are hidden.
 
-The numbers of `manifoldknn.vote.densities` and `manifoldknn.vote.walked`. Columns are solved in
+The numbers of `manifoldknn.vote.densities` and `manifoldknn.vote.walks`. Columns are solved in
 blocks as wide as memory allows, and narrower ones once it runs out. A graphics processor
 spends the time of a few columns on being told what to do: graphs with different labels
 hidden are therefore solved as one.
 """
-
-from __future__ import annotations
 
 import logging
 import math
@@ -17,16 +15,18 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.tensors import free_bytes, is_out_of_memory, release
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe
-from manifoldknn.device.transfer import to_numpy
+from manifoldknn.device.kernels import to_numpy
 from manifoldknn.device.walk.aggregates import Levels
 from manifoldknn.device.walk.normalized import NormalizedTorchGraph
 from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.vote.walked import Walked
+from manifoldknn.vote.walks import Walked
 from manifoldknn.walk import choose as ways
 from manifoldknn.walk.levels import Columns, solve_by_levels
 from manifoldknn.walk.restriction import LONG_WALK
@@ -47,7 +47,7 @@ class Kept:
     """What a walk leaves on the device for walks on graphs that are much alike."""
 
     levels: Levels | None = None  # rows that belong together; nothing where walks are short
-    log_sums: torch.Tensor | None = None  # log of what s has beside 1/d, of every row
+    log_sums: Tensor | None = None  # log of what s has beside 1/d, of every row
 
 
 def walk_by_class_on_device(
@@ -58,7 +58,7 @@ def walk_by_class_on_device(
     tol: float,
     max_iter: int,
     reach: float = FIRST_REACH,
-    start: NDArray[np.float64] | None = None,
+    start: Floats | None = None,
     kept: Kept | None = None,
 ) -> Walked:
     """Return the density of every class at every row, in single precision, and fill `kept`.
@@ -72,7 +72,7 @@ def walk_by_class_on_device(
 
 
 def walk_by_label_on_device(
-    graph: TorchGraph, labeled: NDArray[np.intp], alpha: float, *, tol: float, max_iter: int
+    graph: TorchGraph, labeled: Ints, alpha: float, *, tol: float, max_iter: int
 ) -> Walked:
     """Return w̄ between every row and every labelled sample, as `walk_weights`."""
     walk = _Walk(graph, alpha, tol, max_iter)
@@ -82,8 +82,8 @@ def walk_by_label_on_device(
 
 def hidden_on_device(
     recipe: TorchRecipe,
-    codes: NDArray[np.intp],
-    groups: list[NDArray[np.intp]],
+    codes: Ints,
+    groups: list[Ints],
     n_classes: int,
     alpha: float,
     *,
@@ -91,13 +91,13 @@ def hidden_on_device(
     max_iter: int,
     reach: float = FIRST_REACH,
     kept: Kept | None = None,
-) -> list[NDArray[np.float64]]:
+) -> list[Floats]:
     """Return log f of rows while their labels are hidden, group by group.
 
     As `hidden_densities`; `kept` is that of the walk from all labels.
     """
 
-    def solve(*some: NDArray[np.intp]) -> list[NDArray[np.float64]]:
+    def solve(*some: Ints) -> list[Floats]:
         visible = np.tile(codes, (len(some), 1))
         for row, hidden in zip(visible, some):
             row[hidden] = -1
@@ -117,7 +117,7 @@ def hidden_on_device(
             if not is_out_of_memory(error):
                 raise
         logger.info("out of memory: hiding one group of labels after the other")
-        release(recipe.near.device)
+        release(recipe.recipe.nearest.device)
     found = (solve(group)[0] for group in groups)
     return list(countdown(found, len(groups), "groups of hidden labels"))
 
@@ -145,13 +145,8 @@ class _Walk:
         self.n_iter, self.converged = 0, True
 
     def log_densities(
-        self,
-        n_classes: int,
-        reach: float,
-        *,
-        rows: NDArray[np.intp] | None = None,
-        start: NDArray[np.float64] | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, n_classes: int, reach: float, *, rows: Ints | None = None, start: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Return log f of all rows, or of some once they have settled, and log s of every label."""
         labeled = np.flatnonzero(self.must_link >= 0)
         number = self.must_link[labeled]  # graphs solved as one have classes of their own
@@ -193,7 +188,7 @@ class _Walk:
             self.kept.log_sums = found
         return torch.logaddexp(-2.0 * self.half[labeled], found[labeled])
 
-    def log_label_weights(self, labeled: NDArray[np.intp]) -> NDArray[np.float64]:
+    def log_label_weights(self, labeled: Ints) -> Floats:
         """Return log w̄ between all rows and labelled ones."""
         at = self._sent(labeled)
         half = self.half[at]
@@ -216,9 +211,9 @@ class _Walk:
         self,
         columns: Columns,
         tol: float,
-        wanted: torch.Tensor | None = None,
-        start: torch.Tensor | None = None,
-    ) -> Iterator[tuple[slice, torch.Tensor]]:
+        wanted: Tensor | None = None,
+        start: Tensor | None = None,
+    ) -> Iterator[tuple[slice, Tensor]]:
         """Yield blocks of columns and log x of theirs; narrower ones once memory runs out."""
         first, end, reference = 0, columns.n_columns, None
         width = block_width(len(self.half), self.half.device)
@@ -244,7 +239,7 @@ class _Walk:
                 continue
             release(self.half.device)  # outside the handler, which would keep the block alive
 
-    def _scales(self, columns: Columns, wanted: torch.Tensor | None) -> torch.Tensor:
+    def _scales(self, columns: Columns, wanted: Tensor | None) -> Tensor:
         """Return how large the largest entry of every row is at least, as each view sees it.
 
         That is no less than the mean; a row is a source of one column only.
@@ -260,7 +255,7 @@ class _Walk:
         mean = self._solved(total, _ROUGH, wanted=wanted).T - math.log(columns.n_columns)
         return (mean + math.log1p(-_ROUGH)).contiguous()
 
-    def _solved(self, columns: Columns, tol: float, **more: torch.Tensor | None) -> Any:
+    def _solved(self, columns: Columns, tol: float, **more: Tensor | None) -> Any:
         found = solve_by_levels(
             self.graph, columns, alpha=self.alpha, tol=tol, max_iter=self.max_iter, **more
         )
@@ -268,12 +263,12 @@ class _Walk:
         self.converged &= found.converged
         return found.log_values
 
-    def _mask(self, rows: torch.Tensor) -> torch.Tensor:
+    def _mask(self, rows: Tensor) -> Tensor:
         mask = torch.zeros(len(self.half), dtype=torch.bool, device=rows.device)
         mask[rows] = True
         return mask
 
-    def _sent(self, values: NDArray[np.generic]) -> torch.Tensor:
+    def _sent(self, values: NDArray[np.generic]) -> Tensor:
         return torch.as_tensor(values, device=self.half.device)
 
 

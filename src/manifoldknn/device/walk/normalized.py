@@ -3,20 +3,19 @@
 As in `manifoldknn.walk.normalized`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from manifoldknn.device.graph.constrained import TorchGraph, row_log_sums
+from manifoldknn.device.graph.constrained import TorchGraph
 from manifoldknn.device.graph.spanning import connected_parts
-from manifoldknn.device.kernels import TorchKernels
-from manifoldknn.device.segments import Runs, ragged
+from manifoldknn.device.kernels import Runs, TorchKernels, ragged
 from manifoldknn.device.walk.aggregates import Levels, Preconditioner, aggregates
-from manifoldknn.device.walk.products import WalkOperator
+from manifoldknn.device.walk.products import WalkMatrix, WalkOperator
 from manifoldknn.device.walk.restriction import TorchRestriction
+from manifoldknn.graph.weights import row_log_sums
 from manifoldknn.walk.restriction import LOG_CUT, Parts
 
 _TERMS = 1 << 26  # logarithms that are added up at a time
@@ -52,7 +51,7 @@ class NormalizedTorchGraph:
         seen = self._log_s > LOG_CUT
         return aggregates(row[seen], self._columns[seen].long(), self._log_s[seen], self.n_samples)
 
-    def parts(self, rows: torch.Tensor) -> Parts:
+    def parts(self, rows: Tensor) -> Parts:
         """Return connected parts of some rows, given ascending; those of all rows are kept."""
         everything = len(rows) == self.n_samples
         if everything and self._everything is not None:
@@ -70,7 +69,7 @@ class NormalizedTorchGraph:
             self._everything = found
         return found
 
-    def restrict(self, rows: torch.Tensor, alpha: float) -> TorchRestriction:
+    def restrict(self, rows: Tensor, alpha: float) -> TorchRestriction:
         """Return A_UU for U = rows; the one for all rows, in the order of `parts`, is kept."""
         everything = self._everything is not None and rows is self._everything.rows
         if everything and alpha in self._whole:
@@ -80,18 +79,19 @@ class NormalizedTorchGraph:
         half = 0.5 * self.log_degrees[rows]
         # Parts have scales of their own: nothing may pass between them on this one.
         s = torch.where(log_s > LOG_CUT, torch.exp(log_s), 0.0)
-        entries = offsets, columns, s, linked, group, torch.exp(-half[linked]), alpha
-        found = TorchRestriction(WalkOperator(*entries), half, alpha)
+        scale = torch.exp(-half[linked])
+        matrix = WalkMatrix(offsets, columns, s, linked, group, scale, alpha)
+        found = TorchRestriction(WalkOperator(matrix), half, alpha)
         if everything:
             self._whole[alpha] = found
             if self.levels:
-                found.precondition = Preconditioner(*entries, half, rows, self.levels, self.copies)
+                found.precondition = Preconditioner(matrix, half, rows, self.levels, self.copies)
         return found
 
-    def log_first_step(self) -> torch.Tensor:
+    def log_first_step(self) -> Tensor:
         """Return log (S D^-½ 1): where walkers from everywhere are after a step."""
         half = 0.5 * self.log_degrees
-        out = row_log_sums(self._offsets, self._log_s - half[self._columns])
+        out = row_log_sums(self._offsets, self._log_s - half[self._columns], self.kernels)
         if len(self._linked):  # whose degrees are 1 and more
             own = torch.exp(-self.log_degrees[self._linked])
             members = Runs.of_numbers(self._group)
@@ -100,7 +100,7 @@ class NormalizedTorchGraph:
             out[self._linked] = torch.logaddexp(out[self._linked], others)
         return out
 
-    def boundary(self, rows: torch.Tensor, final: torch.Tensor, log_x: torch.Tensor) -> Any:
+    def boundary(self, rows: Tensor, final: Tensor, log_x: Tensor) -> Any:
         """Return log (S_UR x_R) for U = rows and R the final rows (a mask)."""
         out = self.kernels.full((len(rows), log_x.shape[1]), -torch.inf)
         counts = (self._offsets[1:] - self._offsets[:-1])[rows]
@@ -117,9 +117,7 @@ class NormalizedTorchGraph:
         self._clique_boundary(rows, final, log_x, out)
         return out
 
-    def _clique_boundary(
-        self, rows: torch.Tensor, final: torch.Tensor, log_x: torch.Tensor, out: torch.Tensor
-    ) -> None:
+    def _clique_boundary(self, rows: Tensor, final: Tensor, log_x: Tensor, out: Tensor) -> None:
         half = 0.5 * self.log_degrees[:, None]
         known = torch.nonzero(final[self._linked]).squeeze(1)
         inside, group = self._links(rows)
@@ -134,13 +132,13 @@ class NormalizedTorchGraph:
         terms = total[at] - half[rows[inside]]
         out[inside] = torch.logaddexp(out[inside], terms)
 
-    def _links(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _links(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return the places among `rows` of rows with must-links, and their classes, ascending."""
         place = self.kernels.inverse(rows, self.n_samples)[self._linked]
         here = place >= 0
         return place[here], self._group[here]
 
-    def _sub(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def _sub(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Return offsets, rows, columns and logarithms of S_UU."""
         starts = self._offsets[rows]
         at, owner = ragged(starts, self._offsets[rows + 1] - starts)

@@ -4,14 +4,14 @@ On CUDA they are cuSPARSE's, nine times as quick for a single column as PyTorch'
 bag", which is what there is elsewhere: a weighted sum of rows of the block for every row.
 """
 
-from __future__ import annotations
-
 import warnings
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from manifoldknn.device.segments import run_offsets
+from manifoldknn.device.kernels import run_offsets
 
 
 class SparseProduct:
@@ -24,12 +24,12 @@ class SparseProduct:
     [10.0, 11.0]
     """
 
-    def __init__(self, offsets: torch.Tensor, columns: torch.Tensor, values: torch.Tensor) -> None:
+    def __init__(self, offsets: Tensor, columns: Tensor, values: Tensor) -> None:
         dtype = torch.int32 if len(columns) < 2**31 else torch.int64
         self._offsets, self._columns, self._values = offsets.to(dtype), columns.to(dtype), values
-        self._matrix: torch.Tensor | None = None
+        self._matrix: Tensor | None = None
 
-    def __call__(self, v: torch.Tensor) -> torch.Tensor:
+    def __call__(self, v: Tensor) -> Tensor:
         """Return the product with a block of columns, row by row in memory."""
         if not v.is_cuda:
             return embedding_bag(
@@ -46,27 +46,34 @@ class SparseProduct:
         return self._matrix @ v
 
 
+class WalkMatrix(NamedTuple):
+    """S and its must-links, and α."""
+
+    offsets: Tensor  # of S without must-links, row by row, as the next two
+    columns: Tensor
+    values: Tensor
+    linked: Tensor  # rows with must-links
+    group: Tensor  # their class numbers, ascending
+    scale: Tensor  # their 1/√d
+    alpha: float
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal of A = I - αS, which must-links have taken themselves out of."""
+        found = self.values.new_ones(len(self.offsets) - 1)
+        found[self.linked] += self.alpha * self.scale.square()
+        return found
+
+
 class WalkOperator:
     """v → v - α(S v + must-links).
-
-    `offsets` to `values` are S without must-links, `linked` the rows that have some, `group` their
-    class numbers, ascending, and `scale` their 1/√d.
 
     Must-links are D^-½ (YYᵀ - I) D^-½ on the labelled rows, never written out: YᵀD^-½ v is
     appended to v, and the rest is one product with few entries more. On a graphics
     processor every operation counts, however small.
     """
 
-    def __init__(
-        self,
-        offsets: torch.Tensor,
-        columns: torch.Tensor,
-        values: torch.Tensor,
-        linked: torch.Tensor,
-        group: torch.Tensor,
-        scale: torch.Tensor,
-        alpha: float,
-    ) -> None:
+    def __init__(self, matrix: WalkMatrix) -> None:
+        offsets, columns, values, linked, group, scale, alpha = matrix
         n, counts = len(offsets) - 1, offsets.diff()
         more = torch.ones_like(counts)
         more[linked] += 1
@@ -76,10 +83,8 @@ class WalkOperator:
         where = columns.new_empty(len(columns) + n + len(linked))
         entries = values.new_empty(len(where))
         where[at], entries[at] = columns, -alpha * values
-        diagonal = torch.ones(n, dtype=values.dtype, device=values.device)
-        diagonal[linked] += alpha * scale.square()
         where[ends - 1] = torch.arange(n, dtype=where.dtype, device=where.device)
-        entries[ends - 1] = diagonal
+        entries[ends - 1] = matrix.diagonal()
         self._sums: SparseProduct | None = None
         if len(linked):
             members = run_offsets(group)
@@ -89,6 +94,6 @@ class WalkOperator:
             self._sums = SparseProduct(members, linked, scale)
         self._product = SparseProduct(torch.cat([ends.new_zeros(1), ends]), where, entries)
 
-    def __call__(self, v: torch.Tensor) -> torch.Tensor:
+    def __call__(self, v: Tensor) -> Tensor:
         """Return the product with a block of columns."""
         return self._product(v if self._sums is None else torch.cat([v, self._sums(v)]))

@@ -6,12 +6,11 @@ are nothing but rounding, and some vanish altogether. What rounding and underflo
 to them: in a row of tiny degree it is not small.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from manifoldknn.device.walk.cg import ConjugateGradients
 from manifoldknn.device.walk.products import WalkOperator
@@ -27,23 +26,17 @@ class TorchRestriction:
 
     is_exact = False
 
-    def __init__(
-        self,
-        apply: WalkOperator,
-        half_log_degrees: torch.Tensor,
-        alpha: float,
-        precondition: Callable[[torch.Tensor], torch.Tensor] | None = None,
-    ) -> None:
+    def __init__(self, apply: WalkOperator, half_log_degrees: Tensor, alpha: float) -> None:
         self.apply, self.half_log_degrees, self.alpha = apply, half_log_degrees, alpha
-        self.precondition = precondition
+        self.precondition: Callable[[Tensor], Tensor] | None = None
 
-    def residual(self, rhs: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    def residual(self, rhs: Tensor, x: Tensor) -> Tensor:
         """Return rhs - A_UU x."""
         return rhs - self.apply(x)
 
     def iteration(
-        self, rhs: torch.Tensor, x: torch.Tensor | None = None, residual: Any = None
-    ) -> TorchIteration:
+        self, rhs: Tensor, x: Tensor | None = None, residual: Any = None
+    ) -> "TorchIteration":
         """Return what goes from x, or from nothing, towards the solution of A_UU x = rhs."""
         return TorchIteration(self, rhs, x, residual)
 
@@ -54,7 +47,7 @@ class TorchIteration:
     plain_looks = 4  # the solve of a sharp bound takes as long as one for all columns
 
     def __init__(
-        self, matrix: TorchRestriction, rhs: torch.Tensor, x: torch.Tensor | None, residual: Any
+        self, matrix: TorchRestriction, rhs: Tensor, x: Tensor | None, residual: Any
     ) -> None:
         self._matrix, self._rhs, self.residual = matrix, rhs, rhs
         self._solver = ConjugateGradients(matrix.apply, rhs, matrix.precondition)
@@ -64,7 +57,7 @@ class TorchIteration:
             self.residual = residual
 
     @property
-    def x(self) -> torch.Tensor:
+    def x(self) -> Tensor:
         """The solution so far."""
         return self._solver.x
 
@@ -75,8 +68,8 @@ class TorchIteration:
 
     def advance(
         self,
-        ahead: torch.Tensor,
-        going: torch.Tensor,
+        ahead: Tensor,
+        going: Tensor,
         max_iter: int,
         settled: Callable[..., bool] | None = None,
     ) -> bool:
@@ -105,7 +98,7 @@ class TorchIteration:
         how = self._matrix.half_log_degrees, self._matrix.alpha, self._spread if sharp else None
         return log_error(size, parts, *how)
 
-    def _spread(self, envelope: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _spread(self, envelope: Tensor) -> tuple[Tensor, Tensor]:
         """Return about A_UU⁻¹ times a column, and what is left of it."""
         solver = ConjugateGradients(self._matrix.apply, envelope, self._matrix.precondition)
         solver.advance(ENVELOPE_TOL * envelope.norm(dim=0), ENVELOPE_ITERATIONS)

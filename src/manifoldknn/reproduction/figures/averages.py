@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -35,15 +34,13 @@ def averages(rows: Iterable[Row], by: Sequence[str], value: str = "error") -> Av
     groups: dict[tuple[Scalar, ...], list[float]] = {}
     for row in rows:
         if row[value] is not None:
-            groups.setdefault(tuple(row[name] for name in by), []).append(cast(float, row[value]))
-    return {
-        key: Average(
-            float(np.mean(found)),
-            float(np.std(found, ddof=1)) if len(found) > 1 else None,
-            len(found),
-        )
-        for key, found in groups.items()
-    }
+            groups.setdefault(tuple(row[name] for name in by), []).append(row[value])
+
+    def average(found: list[float]) -> Average:
+        deviation = float(np.std(found, ddof=1)) if len(found) > 1 else None
+        return Average(float(np.mean(found)), deviation, len(found))
+
+    return {key: average(found) for key, found in groups.items()}
 
 
 def over_common_runs(
@@ -63,7 +60,7 @@ def over_common_runs(
     for row in rows:
         if row["method"] in (first, second) and row["error"] is not None:
             runs = found.setdefault(tuple(row[name] for name in by), {})
-            runs.setdefault(str(row["method"]), {})[row["run"]] = cast(float, row["error"])
+            runs.setdefault(row["method"], {})[row["run"]] = row["error"]
     compared = {}
     for key, runs in found.items():
         common = [run for run in runs.get(first, {}) if run in runs.get(second, {})]
@@ -96,20 +93,15 @@ def by_method(found: Averages, methods: Sequence[str], columns: Sequence[str]) -
 
 
 def table_of(
-    rows: list[Row],
-    column: str,
-    caption: str,
-    *,
-    what: str = "mean",
-    name: str = "{}",
+    rows: list[Row], column: str, caption: str, *, what: str = "mean", name: str = "{}",
     notes: Sequence[str] = (),
-) -> Table:
+) -> Table:  # fmt: skip
     """Return a table of errors: a line for every set and method, a column for every size.
 
     Shown are means, or deviations of `ENOUGH` runs; the last column tells the runs, "2 to 10".
     """
     found = averages(rows, ["data", "method", column])
-    sizes = sorted({cast(int, row[column]) for row in rows})
+    sizes = sorted({row[column] for row in rows})
     lines: Lines = []
     for data, method in dict.fromkeys((row["data"], row["method"]) for row in rows):
         there = [found.get((data, method, size)) for size in sizes]
@@ -127,11 +119,10 @@ def curves(found: Averages, what: str = "mean", title: str = "{}") -> Curves:
     Heights are means, or deviations of `ENOUGH` runs; panels stand in the order of the averages.
     """
     made: Curves = {}
-    for (panel, line, at), average in sorted(found.items(), key=lambda one: float(one[0][2] or 0)):
+    for (panel, line, at), average in sorted(found.items(), key=lambda one: one[0][2]):
         if what == "mean" or average.n_runs >= ENOUGH:
-            lines = made.setdefault(title.format(panel), {})
-            xs, ys = lines.setdefault(str(line), ([], []))
-            xs.append(float(at or 0))
+            xs, ys = made.setdefault(title.format(panel), {}).setdefault(line, ([], []))
+            xs.append(float(at))
             ys.append(float(getattr(average, what)))
     order = dict.fromkeys(title.format(panel) for panel, *_ in found)
     return {panel: made[panel] for panel in order if panel in made}

@@ -6,11 +6,11 @@ confidence and share right over bins, weighted by their rows.
 """
 
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Bools, Floats
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import averages, by_method, mean_and_deviation
@@ -23,7 +23,7 @@ from manifoldknn.reproduction.methods import (
     available,
     error_of,
 )
-from manifoldknn.reproduction.problems import Floats, drawn, real
+from manifoldknn.reproduction.problems import drawn, real
 from manifoldknn.reproduction.published import DATA_SETS
 
 PROTOCOLS = {
@@ -44,7 +44,7 @@ _SECONDS = dict(zip(DATA_SETS, (2.0, 0.3, 0.2, 2.0, 0.4, 1.0)))
 
 
 def calibration(
-    confidence: Floats, right: NDArray[np.bool_]
+    confidence: Floats, right: Bools
 ) -> tuple[float, list[tuple[int, int, float, int]]]:
     """Return the expected calibration error in percent, and what the bins hold.
 
@@ -68,7 +68,7 @@ def _cells(plan: Plan) -> list[Cell]:
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
-    data, protocol, run = str(cell.key[0]), str(cell.key[1]), int(cell.key[2] or 0)
+    data, protocol, run = cell.key
     problem, seed = real(data), plan.seed + run
     y = drawn(problem.truth, protocol, seed)
     rows: list[Row] = []
@@ -101,8 +101,8 @@ def _tables(rows: list[Row]) -> list[Table]:
     for protocol, words in PROTOCOLS.items():
         found = averages(_of(rows, protocol), ["data", "method"])
         lines = by_method(found, (*_OURS, *_PEERS), DATA_SETS)
-        caption = f"Error (%) at {protocol}: {words}"
-        tables.append(Table(caption, ["method", *DATA_SETS], lines))
+        how = {"protocol": protocol, "words": words}
+        tables.append(Table.told("draws", "errors", lines, DATA_SETS, **how))
     return [*tables, _calibration_table(rows)]
 
 
@@ -114,9 +114,7 @@ def _calibration_table(rows: list[Row]) -> Table:
             mean = np.mean([a.mean for (_, name), a in found.items() if name == method])
             cells = [mean_and_deviation(found.get((data, method))) for data in DATA_SETS]
             lines.append([protocol, method, *cells, f"{mean:.1f}"])
-    header = ["labels", "method", *DATA_SETS, "mean of the sets"]
-    notes = (f"Of {_BINS} bins of confidence, over unlabelled rows; 0 would be perfect.",)
-    return Table("Expected calibration error (%)", header, lines, notes)
+    return Table.told("draws", "calibration", lines, DATA_SETS, bins=_BINS)
 
 
 def _findings(rows: list[Row]) -> list[str]:
@@ -142,18 +140,15 @@ def _draw(rows: list[Row]) -> Any:
     for ax, data in zip(axes.flat, DATA_SETS):
         bars = {m: [found.get((data, p, m)) for p in PROTOCOLS] for m in shown}
         named = grouped_bars(ax, list(PROTOCOLS), bars)
-        ax.set_title(data)
-        ax.set_ylabel("error (%)")
+        ax.set(title=data, ylabel="error (%)")
     for ax, protocol in zip(axes[2], PROTOCOLS):
         ax.plot([0, 1], [0, 1], color="#9a9a9a", linewidth=1)
         for method in _OURS:
             of_method = [r for r in _of(rows, protocol) if r["method"] == method]
             confidence, right = _reliability(of_method)
             ax.plot(confidence, right, **STYLES[method] | {"markersize": 4})
-        ax.set_title(f"reliability at {protocol}, all sets")
-        ax.set_xlabel("confidence")
-        ax.set_ylabel("share right")
-        ax.set_ylim(0, 1.02)
+        ax.set(title=f"reliability at {protocol}, all sets", ylim=(0, 1.02))
+        ax.set(xlabel="confidence", ylabel="share right")
     figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=3)
     return figure
 
@@ -163,8 +158,7 @@ def _reliability(rows: list[Row]) -> tuple[Floats, Floats]:
     sums = np.zeros((3, _BINS))
     for row in rows:
         if row["bin"] is not None:
-            held = [cast(float, row[name]) for name in ("rows", "confidence", "right")]
-            sums[:, cast(int, row["bin"])] += held
+            sums[:, row["bin"]] += [row[name] for name in ("rows", "confidence", "right")]
     n_rows, confidence, right = sums[:, sums[0] > 0]
     return confidence / n_rows, right / n_rows
 

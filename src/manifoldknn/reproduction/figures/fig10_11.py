@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import (
     ENOUGH,
     Averages,
@@ -55,7 +55,7 @@ def _cells(plan: Plan) -> list[Cell]:
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
-    data, kind, run = str(cell.key[0]), str(cell.key[1]), int(cell.key[2] or 0)
+    data, kind, run = cell.key
     methods = (*_CHEAP, *available()) if kind == "cheap" else (kind,)
     how: Any = {"column": "labels", "most_voters": _VOTERS}
     return measured(data, real(data), methods, _counts(kind, plan), run, plan, **how)
@@ -75,14 +75,14 @@ def _tables(rows: list[Row]) -> list[Table]:
 
 def _leaders(rows: list[Row]) -> Table:
     """Tell at how many counts our default has the lowest mean error of the paper's methods."""
-    leads: dict[tuple[Scalar, ...], dict[str, float]] = {}
+    leads: dict[tuple[Any, ...], dict[str, float]] = {}
     for method in OF_THE_PAPER:
         compared = over_common_runs(rows, DEFAULT, method, ["data", "labels"])
         for key, (ours, theirs, _) in compared.items():
             leads.setdefault(key, {})[method] = ours - theirs
     lines: Lines = []
     for data in DATA_SETS:
-        counts = sorted(int(key[1] or 0) for key in leads if key[0] == data)
+        counts = sorted(count for name, count in leads if name == data)
         behind = []
         for count in counts:
             of_count = leads[data, count]
@@ -92,15 +92,7 @@ def _leaders(rows: list[Row]) -> Table:
         if counts:
             ahead = f"{len(counts) - len(behind)} of {len(counts)}"
             lines.append([data, ahead, ", ".join(behind) or "–"])
-    return Table(
-        "Where our default has the lowest mean error of the paper's methods",
-        ["data", "lowest at so many counts", "not at (by whom)"],
-        lines,
-        (
-            "Each is compared with our default over the runs that both have, which have the same "
-            "labels; methods with fewer counts take part where they are measured.",
-        ),
-    )
+    return Table.told("fig10-11", "leaders", lines)
 
 
 def _known(found: Averages) -> Table:
@@ -113,9 +105,7 @@ def _known(found: Averages) -> Table:
         for data, method, count, theirs in printed
         if (ours := found.get((data, method, count))) is not None
     ]
-    header = ["data", "method", "labels per class", "error", "published", "difference"]
-    notes = ("With 3 labels per class the figures show what tab6 compares in full.",)
-    return Table("What the paper prints of these figures", header, lines, notes)
+    return Table.told("fig10-11", "known", lines)
 
 
 def _findings(rows: list[Row]) -> list[str]:

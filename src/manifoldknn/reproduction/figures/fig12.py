@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from manifoldknn.base import Ints
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, told
 from manifoldknn.reproduction.figures.averages import averages, curves, less
 from manifoldknn.reproduction.figures.lines import panels
-from manifoldknn.reproduction.figures.width import tuned_sigma
-from manifoldknn.reproduction.problems import Ints, Problem, drawn, real
+from manifoldknn.reproduction.problems import Problem, drawn, real, tuned_sigma
 from manifoldknn.reproduction.published import ONLINE_SECONDS
 
 _SETS = ("satlog", "banknote", "pendigits")
@@ -44,15 +44,14 @@ def _cells(plan: Plan) -> list[Cell]:
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
-    data, name, strategy = (str(part) for part in cell.key[:3])
+    data, name, strategy, *size = cell.key
     problem = real(data)
     y = drawn(problem.truth, _PER_CLASS, plan.seed)
     online = np.random.default_rng(plan.seed).permutation(np.flatnonzero(y < 0))
     model = _model(name, problem)
     if strategy == "sequential":
-        sizes: tuple[int, ...] = (int(cell.key[3] or 0),)
-        answers, seconds = _sequential(model, problem, y, online[: sizes[0]])
-        timed = sizes[0]
+        (timed,) = sizes = tuple(size)
+        answers, seconds = _sequential(model, problem, y, online[:timed])
     else:
         sizes = _sizes(data, name, plan)
         answers, seconds, timed = _standard(model, problem, y)
@@ -104,14 +103,10 @@ def _tables(rows: list[Row]) -> list[Table]:
     lines: Lines = []
     for (data, strategy, online), error in errors.items():
         seconds = times[data, strategy, online]
-        published = ONLINE_SECONDS.get((str(data), int(online or 0)), {})
-        theirs = published.get(str(strategy).split(",")[0])
+        theirs = ONLINE_SECONDS.get((data, online), {}).get(strategy.split(",")[0])
         ours = [round(error.mean, 2), round(seconds.mean, 3)]
         lines.append([data, strategy, online, *ours, theirs, less(seconds, theirs)])
-    header = ["data", "strategy", "online rows", "error (%)",
-              "seconds (standard: one fit × rows)", "published seconds",
-              "difference"]  # fmt: skip
-    return [Table("Error and time of classifying online rows", header, lines), _claims(rows)]
+    return [Table.told("fig12", "online", lines), _claims(rows)]
 
 
 def _gaps(rows: list[Row]) -> dict[tuple[str, str], list[tuple[int, float, float]]]:
@@ -119,12 +114,11 @@ def _gaps(rows: list[Row]) -> dict[tuple[str, str], list[tuple[int, float, float
     found = {(r["data"], r["strategy"], r["online"]): r for r in rows}
     gaps: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
     for (data, strategy, online), row in found.items():
-        kind, model = str(strategy).split(", ")
+        kind, model = strategy.split(", ")
         other = found.get((data, f"standard, {model}", online))
         if kind == "sequential" and other is not None:
-            worse = float(row["error"] or 0) - float(other["error"] or 0)
-            faster = float(other["seconds"] or 0) / float(row["seconds"] or 1)
-            gaps.setdefault((str(data), model), []).append((int(online or 0), worse, faster))
+            worse, faster = row["error"] - other["error"], other["seconds"] / row["seconds"]
+            gaps.setdefault((data, model), []).append((online, worse, faster))
     return {key: sorted(points) for key, points in gaps.items()}
 
 
@@ -138,12 +132,7 @@ def _claims(rows: list[Row]) -> Table:
         found = [f"{within} of {len(points)}", f"{worst:+.1f} at {online} rows"]
         fast = f"{faster:.0f} × at {most} rows"
         lines.append([data, model, *found, within == len(points), fast])
-    header = ["data", "mkNN", f"sizes with errors within {_COMPARABLE:g} point",
-              "largest difference (points)", "“accuracies are comparable” agrees",
-              "“time reduces dramatically”: sequential is faster by"]  # fmt: skip
-    caption = "What the paper says of this figure, and what is found here"
-    notes = ("Differences: sequential less standard. Of 100 online rows each is one point.",)
-    return Table(caption, header, lines, notes)
+    return Table.told("fig12", "claims", lines, near=f"{_COMPARABLE:g}")
 
 
 def _differences(rows: list[Row]) -> list[str]:

@@ -53,7 +53,7 @@ def _row(what: str, where: str, steps: int | None, value: float) -> Row:
 
 def _values(rows: list[Row], what: str) -> dict[Any, float]:
     key = "steps" if what == "sum" else "where"
-    return {row[key]: float(str(row["value"])) for row in rows if row["what"] == what}
+    return {row[key]: row["value"] for row in rows if row["what"] == what}
 
 
 def _tables(rows: list[Row]) -> list[Table]:
@@ -61,10 +61,8 @@ def _tables(rows: list[Row]) -> list[Table]:
     matrix: Lines = [[a, *(walk[f"{a} → {b}"] for b in _NODES)] for a in _NODES]
     paths: Lines = [[path, value] for path, value in _values(rows, "path").items()]
     paths.append(["all paths, any number of steps", walk["i → j"]])
-    return [
-        Table("Expected visits of j from i, by path", ["path", "αᵗ · ∏ p"], paths),
-        Table(f"P_TRW = (I − αP)⁻¹ at α = {_ALPHA}, from row to column", ["", *_NODES], matrix),
-    ]
+    walks = Table.told("fig2", "walk", matrix, _NODES, alpha=_ALPHA)
+    return [Table.told("fig2", "paths", paths), walks]
 
 
 def _draw(rows: list[Row]) -> Any:
@@ -78,19 +76,15 @@ def _draw(rows: list[Row]) -> Any:
     for place, value in enumerate(shares.values()):
         paths.annotate(f"{value:.3f}", (value, place), (4, 0), textcoords="offset points",
                        va="center", fontsize=9)  # fmt: skip
+    paths.set(title="(b) single paths: αᵗ · ∏ p", xlabel="probability of walking it")
     paths.set_xlim(0, 1.25 * max(shares.values()))
-    paths.set_title("(b) single paths: αᵗ · ∏ p")
-    paths.set_xlabel("probability of walking it")
     partial, limit = _values(rows, "sum"), _values(rows, "walk")["i → j"]
     sums.axhline(limit, color="#7a7a7a", linestyle="--", linewidth=1)
     sums.annotate(f"(I − αP)⁻¹ = {limit:.2f}", (1, limit), (0, -5), textcoords="offset points",
                   va="top", fontsize=9)  # fmt: skip
     sums.plot(list(partial), list(partial.values()), color=COLORS[1], marker="o", markersize=3)
-    sums.set_xscale("log")
-    sums.set_ylim(0, 1.08 * limit)
+    sums.set(xscale="log", xlabel="steps t", ylabel="expected visits of j", ylim=(0, 1.08 * limit))
     sums.set_title("(c) all paths from i to j, up to t steps")
-    sums.set_xlabel("steps t")
-    sums.set_ylabel("expected visits of j")
     return figure
 
 
@@ -107,9 +101,7 @@ def _draw_graph(ax: Any, edges: dict[Any, float]) -> None:
         ax.scatter([x], [y], s=520, c=COLORS[1] if ends else "white", edgecolors="black", zorder=3)
         ax.text(x, y, node, ha="center", va="center", style="italic", fontsize=12, zorder=4,
                 color="white" if ends else "black")  # fmt: skip
-    ax.set_title("(a) the graph and its weights")
-    ax.set_xlim(-0.4, 3.3)
-    ax.set_ylim(-1.6, 1.4)
+    ax.set(title="(a) the graph and its weights", xlim=(-0.4, 3.3), ylim=(-1.6, 1.4))
     ax.set_axis_off()
 
 

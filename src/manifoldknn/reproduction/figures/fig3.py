@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manifoldknn import constrained_graph, simplex_weights, walk_weights
+from manifoldknn.base import Floats
 from manifoldknn.datasets import make_arch_and_s
 from manifoldknn.drawing.class_plot import COLORS
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
@@ -19,7 +19,7 @@ def _cells(plan: Plan) -> list[Cell]:  # noqa: ARG001
     return [Cell("fig3", ("reconstruction",), seconds=0.3)]
 
 
-def _weights(X: NDArray[np.float64], truth: Any, labeled: Any) -> NDArray[np.float64]:
+def _weights(X: Floats, truth: Any, labeled: Any) -> Floats:
     """Return w̄ (eq. 4) between every sample and every labelled one."""
     y = np.full(len(X), -1)
     y[labeled] = truth[labeled]
@@ -46,16 +46,16 @@ def _measure(cell: Cell, plan: Plan) -> list[Row]:  # noqa: ARG001
     return rows
 
 
-def _row(what: str, at: NDArray[np.float64], labelled: int | None, value: float | None) -> Row:
+def _row(what: str, at: Floats, labelled: int | None, value: float | None) -> Row:
     return {"what": what, "x": float(at[0]), "y": float(at[1]), "labelled": labelled,
             "value": value}  # fmt: skip
 
 
-def _values(rows: list[Row], what: str, name: str = "value") -> NDArray[np.float64]:
-    return np.array([float(str(row[name])) for row in rows if row["what"] == what])
+def _values(rows: list[Row], what: str, name: str = "value") -> Floats:
+    return np.array([row[name] for row in rows if row["what"] == what])
 
 
-def _places(rows: list[Row], what: str) -> NDArray[np.float64]:
+def _places(rows: list[Row], what: str) -> Floats:
     return np.column_stack([_values(rows, what, "x"), _values(rows, what, "y")])
 
 
@@ -68,23 +68,13 @@ def _tables(rows: list[Row]) -> list[Table]:
     near, z = _places(rows, "neighbour"), _values(rows, "neighbour")
     truth = _places(rows, "new")[0]
     error = 100 * float(np.sum((truth - z @ near) ** 2) / np.sum(truth**2))
-    carry = f"{np.sum(z > 0)} of its {len(near)} neighbours carry it; ‖x − X_k z‖²/‖x‖² = "
-    header = ["labelled sample", "reconstructed (eqs. 7–9)", "walked again with it",
-              "difference, %"]  # fmt: skip
-    caption = "Walk weights of the new sample to the labelled ones"
-    return [Table(caption, header, lines, [f"{carry}{error:.2g} %.", _agreement(made, again)])]
-
-
-def _agreement(made: NDArray[np.float64], again: NDArray[np.float64]) -> str:
-    """Say how far reconstruction is off, and whether that matters to the answer."""
-    off = np.abs(made / again - 1)
+    # How far reconstruction is off, and whether that matters to the answer.
+    off = 100 * np.abs(made / again - 1)
     ratios = [weights[:3].sum() / weights[3:].sum() for weights in (made, again)]
     same = "the same" if (ratios[0] > 1) == (ratios[1] > 1) else "another"
-    return (
-        f"Reconstructed weights are off by {100 * off.min():.0f} to {100 * off.max():.0f} %; those "
-        f"to the two classes are {max(ratios[1], 1 / ratios[1]):.0e} times apart, so that the "
-        f"answer is {same}."
-    )
+    said = {"carry": np.sum(z > 0), "near": len(near), "least": off.min(), "most": off.max()}
+    said |= {"error": error, "apart": max(ratios[1], 1 / ratios[1]), "same": same}
+    return [Table.told("fig3", "weights", lines, **said)]
 
 
 def _label(number: int) -> str:
@@ -100,9 +90,7 @@ def _draw(rows: list[Row]) -> Any:
     right.bar(places - 0.2, made, 0.38, color=COLORS[0], label="reconstructed: Σ z_i w̄_i")
     right.bar(places + 0.2, again, 0.38, color="#c8c8c8", label="walked again with the sample")
     right.set_xticks(places, [_label(i) for i in range(len(made))])
-    right.set_yscale("log")
-    right.set_xlabel("labelled sample")
-    right.set_ylabel("walk weight w̄")
+    right.set(yscale="log", xlabel="labelled sample", ylabel="walk weight w̄")
     right.set_title("(b) its walk weights from theirs")
     right.set_ylim(top=60 * max(made.max(), again.max()))
     right.legend(loc="upper right")
@@ -124,13 +112,9 @@ def _draw_neighbours(ax: Any, rows: list[Row]) -> None:
     ax.scatter([x], [y], s=190, marker="*", c=COLORS[1], edgecolors="black", zorder=3,
                label="new sample x")  # fmt: skip
     reach = 1.5 * np.abs(near - [x, y]).max()
-    ax.set_xlim(x - reach, x + reach)
-    ax.set_ylim(y - reach, y + reach)
-    ax.set_aspect("equal")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(aspect="equal", xticks=[], yticks=[], title="(a) x from its neighbours: z ≥ 0, Σ z = 1")
+    ax.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach))
     ax.spines[["top", "right"]].set_visible(True)
-    ax.set_title("(a) x from its neighbours: z ≥ 0, Σ z = 1")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=1)
 
 

@@ -1,9 +1,9 @@
 """Figures 8 and 9: errors against k on the synthetic and on the real sets."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import averages, curves, over_common_runs, table_of
 from manifoldknn.reproduction.figures.lines import panels
 from manifoldknn.reproduction.methods import DEFAULT, NEAREST, PUBLISHED, error_of
@@ -40,7 +40,7 @@ def _draw(rows: list[Row]) -> Any:
         curves(averages(rows, ["data", "method", "k"])),
         x_label="k (labels per class; votes of all but our default)",
         y_label="mean error (%)",
-        ticks=sorted({cast(int, row["k"]) for row in rows}),
+        ticks=sorted({row["k"] for row in rows}),
     )
 
 
@@ -67,16 +67,14 @@ def claims(rows: list[Row], *more: tuple[str, str, bool]) -> Table:
             here = f"{method}: lowest in {sum(cases)} of {len(cases)} cases of set and k"
             words = "mkNN almost always has the lowest error"
             lines.append([words, here, sum(cases) > 0.9 * len(cases)])
-    header = ["the paper says", "here", "agrees"]
-    notes = ("Methods are compared over the runs that they have in common.",)
-    return Table("What the paper says of this figure", header, lines, notes)
+    return Table.told("fig8", "claims", lines)
 
 
 def _below(
     rows: list[Row], method: str, others: Sequence[str], by: Sequence[str], *, ties: bool
-) -> dict[tuple[Scalar, ...], bool]:
+) -> dict[tuple[Any, ...], bool]:
     """Tell by set, or set and k, whether a method has a lower error than all others."""
-    lower: dict[tuple[Scalar, ...], bool] = {}
+    lower: dict[tuple[Any, ...], bool] = {}
     for other in others:
         for key, (a, b, _) in over_common_runs(rows, method, other, by).items():
             lower[key] = lower.get(key, True) and (a < b or (ties and a == b))
@@ -86,7 +84,7 @@ def _below(
 def falling(rows: list[Row], methods: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Return the mean error over all sets at the smallest and the largest k, by method."""
     found = averages(rows, ["method", "k"])
-    sizes = sorted({cast(int, row["k"]) for row in rows})
+    sizes = sorted({row["k"] for row in rows})
     ends = {m: [found.get((m, k)) for k in (sizes[0], sizes[-1])] for m in methods}
     return {m: (a.mean, b.mean) for m, (a, b) in ends.items() if a is not None and b is not None}
 
@@ -98,7 +96,7 @@ def _toy_cells(plan: Plan) -> list[Cell]:
 
 
 def _measure_toys(cell: Cell, plan: Plan) -> list[Row]:
-    data, run = str(cell.key[0]), int(cell.key[1] or 0)
+    data, run = cell.key
     methods, sizes = (*NEAREST, PUBLISHED, DEFAULT), (1, 3, 5, 10) if plan.quick else _ALL
     return measured(data, synthetic(data, plan.seed), methods, sizes, run, plan)
 
@@ -151,9 +149,9 @@ def _cells(plan: Plan) -> list[Cell]:
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
-    data, kind, run = str(cell.key[0]), cell.key[1], int(cell.key[2] or 0)
+    data, kind, run, *size = cell.key
     if kind == PUBLISHED:
-        return measured(data, real(data), (PUBLISHED,), (int(cell.key[3] or 0),), run, plan)
+        return measured(data, real(data), (PUBLISHED,), size, run, plan)
     return measured(data, real(data), (*NEAREST, DEFAULT), _sizes(plan), run, plan)
 
 

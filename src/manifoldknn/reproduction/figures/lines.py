@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from manifoldknn.reproduction.experiment import read_toml
 from manifoldknn.reproduction.figures.averages import Average
-from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS, PUBLISHED, SPREADING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,32 +14,7 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 3
 WHISKERS = {"ecolor": "#666666", "elinewidth": 0.8, "capsize": 2}
 _OTHER = {"color": "#E69F00"}
-_OURS, _PAPERS = {"color": "#000000", "marker": "o"}, {"color": "#0072B2", "marker": "s"}
-_SPREADING = ("#999933", "h"), ("#44AA99", "p"), ("#AA4499", "d")
-# Colours of Okabe and Ito, which colour-blind readers tell apart, and a shape for each line: ours
-# are black and blue and drawn thick.
-STYLES: dict[str, dict[str, Any]] = {
-    DEFAULT: {**_OURS, "linewidth": 2.2, "zorder": 5},
-    PUBLISHED: {**_PAPERS, "linewidth": 2.0, "zorder": 4},
-    NEIGHBORS: {"color": "#332288", "marker": "8", "linewidth": 2.0, "zorder": 4},
-    "kNN": {"color": "#E69F00", "marker": "^", "linestyle": "--"},
-    "wkNN": {"color": "#D55E00", "marker": "v", "linestyle": "--"},
-    "gkNN": {"color": "#009E73", "marker": "D", "linestyle": "--"},
-    "SVM": {"color": "#56B4E9", "marker": "P"},
-    "ANN": {"color": "#CC79A7", "marker": "X"},
-    "NB": {"color": "#7A7A7A", "marker": "<"},
-    "DT": {"color": "#8C6D31", "marker": ">"},
-    **{
-        name: {"color": color, "marker": marker, "linestyle": ":"}
-        for name, (color, marker) in zip(SPREADING, _SPREADING)
-    },
-    "Poisson": {"color": "#882255", "marker": "*", "linestyle": ":"},
-    "standard, default": {**_OURS, "linewidth": 2.0},
-    "sequential, default": {**_OURS, "linestyle": ":", "mfc": "white"},
-    # Dashed, since it often lies on the line above.
-    "standard, as published": {**_PAPERS, "linewidth": 2.0, "linestyle": (0, (4, 3))},
-    "sequential, as published": {**_PAPERS, "linestyle": ":", "mfc": "white"},
-}
+STYLES: dict[str, dict[str, Any]] = read_toml("styles.toml")
 
 
 def new_figure(width: float, height: float, *grid: int) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.baselines import GeodesicKNNClassifier, WeightedKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.datasets import make_arch_and_s
@@ -14,7 +15,7 @@ from manifoldknn.drawing.class_plot import COLORS
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.lines import new_figure
 from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS
-from manifoldknn.reproduction.problems import SYNTHETIC, Floats, Ints
+from manifoldknn.reproduction.problems import SYNTHETIC
 
 METHODS: dict[str, Callable[[int], Any]] = {
     "kNN": KNeighborsClassifier,
@@ -73,10 +74,7 @@ def _draw_samples(ax: Any, rows: Sequence[Row], title: str, k: int | None = None
     else:
         scatter([r for r in plain if r[f"k{k}"] != r["class"]], "o", s=42, c="none",
                 edgecolors="black", linewidths=0.6, zorder=3)  # fmt: skip
-    ax.set_title(title)
-    ax.set_aspect("equal")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(title=title, aspect="equal", xticks=[], yticks=[])
     ax.spines[["left", "bottom"]].set_visible(False)
 
 
@@ -97,7 +95,7 @@ def _toys(
         return [Cell(name, (key,), seconds=0.1 + 0.1 * len(voters)) for key in keys]
 
     def measure(cell: Cell, plan: Plan) -> list[Row]:
-        key = str(cell.key[0])
+        (key,) = cell.key
         X, truth, labeled = make(key)(random_state=plan.seed)
         answers = [answer(key, k, X, truth, labeled).tolist() for k in voters]
         marked = np.isin(np.arange(len(X)), labeled).tolist()
@@ -114,9 +112,7 @@ _FIRST_VOTERS = (1, 2, 3)
 
 def _first_tables(rows: list[Row]) -> list[Table]:
     errors = [[k, error_percent(rows, k), None, None] for k in _FIRST_VOTERS]
-    caption = "Error of plain kNN with 3 labels per class (%)"
-    header = ["k", "ours", "published", "difference"]
-    return [Table(caption, header, errors, ["The paper shows pictures without numbers here."])]
+    return [Table.told("fig1", "errors", errors)]
 
 
 def _draw_first(rows: list[Row]) -> Any:
@@ -139,8 +135,7 @@ def _set_tables(rows: list[Row]) -> list[Table]:
         own = _of(rows, "set", name)
         sizes = [sum(row["class"] == c for row in own) for c in (0, 1)]
         lines.append([f"{number}, {name}", len(own), *sizes, sum(bool(r["labelled"]) for r in own)])
-    header = ["data set", "samples", "class 0", "class 1", "labelled"]
-    return [Table("Sizes", header, lines, ["The paper states only the labels, 3 per class."])]
+    return [Table.told("fig4", "sizes", lines)]
 
 
 def _draw_sets(rows: list[Row]) -> Any:
@@ -156,14 +151,11 @@ FIG4 = _toys("fig4", "set", SYNTHETIC, SYNTHETIC.__getitem__, (), _set_tables, _
 # Figures 5 to 7: the answers of methods on one of the sets.
 def _answers_experiment(number: int, make: Any) -> Experiment:
     def tables(rows: list[Row]) -> list[Table]:
-        errors = {m: [error_percent(_of(rows, "method", m), k) for k in _VOTERS] for m in METHODS}
-        notes = [
-            "The paper shows pictures without numbers here, and does not say how many vote. In our "
-            "default all labels do.",
+        errors: Lines = [
+            [m, *(error_percent(_of(rows, "method", m), k) for k in _VOTERS), None] for m in METHODS
         ]
-        caption = f"Error on data set {number} with 3 labels per class (%)"
-        header = ["method", *(f"{k} vote{'s' * (k > 1)}" for k in _VOTERS), "published"]
-        return [Table(caption, header, [[m, *values, None] for m, values in errors.items()], notes)]
+        votes = [f"{k} vote{'s' * (k > 1)}" for k in _VOTERS]
+        return [Table.told("fig5", "errors", errors, votes, number=number)]
 
     return _toys(
         f"fig{4 + number}", "method", METHODS, lambda _: make, _VOTERS, tables, _draw_answers

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from manifoldknn.base import Floats
 from manifoldknn.extend.simplex import simplex_weights
 from manifoldknn.graph.constrained import constrained_graph
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Scalar, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import Average, averages, less, mean_and_deviation
 from manifoldknn.reproduction.figures.lines import grouped_bars, new_figure
-from manifoldknn.reproduction.figures.width import tuned_sigma
 from manifoldknn.reproduction.methods import NEIGHBORS, PUBLISHED
-from manifoldknn.reproduction.problems import SYNTHETIC, Floats, Problem, synthetic
+from manifoldknn.reproduction.problems import SYNTHETIC, Problem, synthetic, tuned_sigma
 from manifoldknn.reproduction.published import RECONSTRUCTION
 from manifoldknn.walk.columns import tired_random_walk
 
@@ -48,7 +48,7 @@ def _cells(plan: Plan) -> list[Cell]:
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
-    data, run = str(cell.key[0]), int(cell.key[1] or 0)
+    data, run = cell.key
     X, truth, labeled = SYNTHETIC[data](random_state=plan.seed + run)
     problem = Problem(X, truth)
     y = np.full(len(X), -1, dtype=np.intp)
@@ -74,15 +74,12 @@ def _tables(rows: list[Row]) -> list[Table]:
     lines: Lines = []
     for place, data in enumerate(SYNTHETIC):
         for method in _METHODS:
-            line: list[Scalar] = [f"{place + 1}: {data}", method]
+            line: list[Any] = [f"{place + 1}: {data}", method]
             for found, what, digits in ((samples, "samples", 4), (weights, "weights", 2)):
                 ours, theirs = found.get((data, method)), RECONSTRUCTION[what][place]
                 line += [mean_and_deviation(ours, digits), theirs, less(ours, theirs, 4)]
             lines.append([*line, mean_and_deviation(voting.get((data, method)), 2)])
-    header = ["data set", "method", "RMSE of samples", "published", "difference",
-              "RMSE of the walk's matrix", "published", "difference",
-              "of the weights that vote"]  # fmt: skip
-    return [Table("Reconstruction error of the synthetic sets, ‖T − R‖² / ‖T‖² (%)", header, lines)]
+    return [Table.told("tab4", "errors", lines)]
 
 
 def _findings(rows: list[Row]) -> list[str]:

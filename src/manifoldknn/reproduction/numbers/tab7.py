@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from manifoldknn.base import Ints
 from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.averages import averages, curves, less
 from manifoldknn.reproduction.figures.lines import panels
-from manifoldknn.reproduction.figures.width import tuned_sigma
 from manifoldknn.reproduction.methods import DEFAULT, PUBLISHED, baseline
-from manifoldknn.reproduction.problems import Ints, Problem, real
+from manifoldknn.reproduction.problems import Problem, real, tuned_sigma
 from manifoldknn.reproduction.published import RATIOS, SECONDS
 
 _SETS = ("banknote", "satlog", "pendigits")
@@ -38,7 +38,7 @@ def _cells(plan: Plan) -> list[Cell]:
 
 
 def _measure(cell: Cell, plan: Plan) -> list[Row]:
-    data, ratio, method = str(cell.key[0]), int(cell.key[1] or 0), str(cell.key[2])
+    data, ratio, method = cell.key
     problem = real(data)
     once = plan.quick or method in _ONCE[data]
     if method not in _ONCE[data]:  # not counted: libraries are loaded and threads started
@@ -64,8 +64,7 @@ def _split(problem: Problem, ratio: int, seed: int) -> Ints:
 def _timed(method: str, problem: Problem, y: Ints, seed: int) -> tuple[float, float]:
     """Return error (%) and seconds of learning and answering together."""
     model, labeled, rest = _model(method, problem, seed), y >= 0, y < 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         start = perf_counter()
         if method in _SUPERVISED:
             answers = model.fit(problem.X[labeled], y[labeled]).predict(problem.X[rest])
@@ -90,14 +89,11 @@ def _tables(rows: list[Row]) -> list[Table]:
     errors = averages(rows, ["data", "ratio", "method"])
     lines: Lines = []
     for (data, ratio, method), time in times.items():
-        named = "mkNN" if method in (PUBLISHED, DEFAULT) else str(method)
-        theirs = SECONDS[str(data), int(ratio or 0)][named]
+        theirs = SECONDS[data, ratio]["mkNN" if method in (PUBLISHED, DEFAULT) else method]
         ours = [round(time.mean, 3), theirs, less(time, theirs, 3)]
         error = round(errors[data, ratio, method].mean, 2)
         lines.append([data, ratio, method, *ours, error, time.n_runs])
-    header = ["data", "training (%)", "method", "seconds", "published seconds", "difference",
-              "error (%)", "runs"]  # fmt: skip
-    return [Table("Time of training and testing together", header, lines)]
+    return [Table.told("tab7", "times", lines)]
 
 
 def _draw(rows: list[Row]) -> Any:

@@ -8,7 +8,7 @@ from manifoldknn.base.samples import check_samples
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
-from manifoldknn.device.samples import (  # noqa: E402
+from manifoldknn.device.checked_samples import (  # noqa: E402
     check_finite,
     check_new_tensor,
     check_size,

@@ -6,9 +6,8 @@ import pytest
 from experiment_kit import blobs
 from manifoldknn import constrained_graph, tired_random_walk
 from manifoldknn.model_selection import SemiSupervisedSplit
-from manifoldknn.reproduction.figures import width
-from manifoldknn.reproduction.figures.width import FACTORS, tuned_factor, tuned_sigma
-from manifoldknn.reproduction.problems import drawn, synthetic
+from manifoldknn.reproduction import problems as width
+from manifoldknn.reproduction.problems import FACTORS, drawn, synthetic, tuned_factor, tuned_sigma
 
 
 def literal_error(problem, y, factor):

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import oracles
-from manifoldknn.vote import walked
+from manifoldknn.vote import walks
 from manifoldknn.vote.ties import ready_graph
-from manifoldknn.vote.walked import block_width, walk_by_class, walk_by_label
+from manifoldknn.vote.walks import block_width, walk_by_class, walk_by_label
 from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import WAYS, Problem, built_graph, forced, problems
 
@@ -26,7 +26,7 @@ def test_by_label_equals_the_plain_inverse(problem, graph, way):
     built, labeled = built_graph(problem, graph), np.flatnonzero(problem.y >= 0)
     expected = oracles.walk_weights(dense(built), 0.99)[:, labeled]
     with forced(way), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walked, "block_width", lambda _: 4)
+        patch.setattr(walks, "block_width", lambda _: 4)
         found = walk_by_label(built, labeled, 0.99, tol=1e-9, max_iter=1000)
     assert found.converged
     assert found.log_sums is None
@@ -49,7 +49,7 @@ def test_threads_change_no_bit(way, by_class):
     how = {"tol": 1e-3, "max_iter": 1000}
 
     def ready(jobs):
-        chosen = walked.chosen_way(NormalizedGraph(built), 0.999, n_columns=5)
+        chosen = walks.chosen_way(NormalizedGraph(built), 0.999, n_columns=5)
         assert bool(chosen.levels) == (way == "levels")
         return ready_graph(built, labeled, 0.999, chosen, n_jobs=jobs)
 

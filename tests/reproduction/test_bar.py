@@ -2,8 +2,8 @@
 
 import io
 
-from manifoldknn.reproduction.figures import bar
-from manifoldknn.reproduction.figures.bar import Bar, duration
+from manifoldknn.reproduction import runner as bar
+from manifoldknn.reproduction.runner import Bar, duration
 
 
 class Terminal(io.StringIO):

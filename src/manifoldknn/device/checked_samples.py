@@ -1,10 +1,9 @@
 """Samples that are tensors on a device: checked there, as those on the CPU are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
+import torch
 
 from manifoldknn.base.samples import LARGEST, check_range, check_same_length
 from manifoldknn.base.tensors import check_dense
@@ -36,8 +35,6 @@ def check_tensor(estimator: Any, X: Any, y: Any) -> Any:
 
 def check_new_tensor(estimator: Any, X: Any, template: Any) -> Any:
     """Return new samples, if finite, as a tensor of the dtype that the fitted ones have."""
-    import torch
-
     X = _matrix(estimator, X)
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(
@@ -72,8 +69,6 @@ def _matrix(estimator: Any, X: Any) -> Any:
 
 
 def _as_float(X: Any) -> Any:
-    import torch
-
     if X.dtype in (torch.float32, torch.float64):
         return X
     small = str(X.dtype).removeprefix("torch.") in _SMALL or "float8" in str(X.dtype)

@@ -5,11 +5,10 @@ of rows moved to the origin and rounded to single precision. What they find is m
 again from differences in double precision, as on the CPU: equal rows are exactly 0 apart.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
+import torch
 
 from manifoldknn.base.distances import EUCLIDEAN
 from manifoldknn.base.tensors import doubles, moved, tile_rows, with_tiles
@@ -36,8 +35,6 @@ class DeviceRows:
     """
 
     def __init__(self, X: Any, metric: Any, device: Any) -> None:
-        import torch
-
         self.device, self.wide = device, doubles(device)
         self.metric = "cosine" if metric == "cosine" else "euclidean"
         X = moved(X, self.wide)
@@ -65,8 +62,6 @@ class DeviceRows:
 
     def _measurable(self, rows: Any) -> Any:
         """Return rows as they are measured."""
-        import torch
-
         if self.metric != "cosine":
             return rows
         lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
@@ -83,8 +78,6 @@ class DeviceRows:
         zeros has no direction: it is 1 away from all, by cosine, as if it had length 1 and stood
         upright on them.
         """
-        import torch
-
         shape = rows.shape
         products = torch.empty(shape, dtype=torch.float32, device=self.device)
         norms = torch.empty(shape[0], dtype=torch.float32, device=self.device)
@@ -106,8 +99,6 @@ class DeviceRows:
 
         Where a number in `near` is negative there is no sample, and the distance is inf.
         """
-        import torch
-
         near = near.to(self.wide)
         out = torch.empty(near.shape, dtype=torch.float64, device=self.wide)
 
@@ -136,8 +127,6 @@ def smallest(scores: Any, count: int) -> tuple[Any, Any]:
     They lie in the `count` groups of columns with the smallest minima: one look at everything,
     then a search among few.
     """
-    import torch
-
     n_rows, n_columns = scores.shape
     n_groups = n_columns // GROUP
     if n_groups < 4 * count:
@@ -156,8 +145,6 @@ def smallest(scores: Any, count: int) -> tuple[Any, Any]:
 
 def sorted_pairs(indices: Any, distances: Any, count: int) -> tuple[Any, Any]:
     """Return the `count` nearest candidates, by distance and then index; inf where one is none."""
-    import torch
-
     indices, order = torch.sort(indices, dim=1)
     distances = distances.gather(1, order)
     distances, order = torch.sort(distances, dim=1, stable=True)

@@ -5,8 +5,8 @@ import pytest
 
 from experiment_kit import check_tables
 from manifoldknn.reproduction.methods import DEFAULT, GUIDED_SVM, PUBLISHED
-from manifoldknn.reproduction.numbers.tab6 import EXPERIMENT
-from manifoldknn.reproduction.numbers.tab6_tables import (
+from manifoldknn.reproduction.numbers.tab6 import (
+    EXPERIMENT,
     UNSCALED,
     findings,
     headline,
