@@ -52,11 +52,25 @@ def pruned_edges(
     kept = kernels.places(keep)
     low, high, length = low[kept], high[kept], length[kept]
     if int(parts.max()) > 0:
-        more = joined_parts(X, kernels.host(parts), metric=metric, n_jobs=n_jobs, kernels=kernels)
+        first = kernels.places(~_repeats_another(neighbors, kernels))
+        rows = kernels.host(first)
+        one, other, away = joined_parts(
+            X if len(rows) == len(parts) else X[first], kernels.host(parts)[rows],
+            metric=metric, n_jobs=n_jobs, kernels=kernels,
+        )  # fmt: skip
         low, high, length = (
             xp.concatenate([ours, kernels.array(new, ours.dtype)])
-            for ours, new in zip((low, high, length), more)
+            for ours, new in zip((low, high, length), (rows[one], rows[other], away))
         )
         order = kernels.order(high, low)
         low, high, length = low[order], high[order], length[order]
     return low, high, length
+
+
+def _repeats_another(neighbors: Neighbors, kernels: GraphKernels) -> Any:
+    """Tell which samples have one before them at distance 0: a way out of a part is as long there.
+
+    Of equally long ones, edges between lower numbers come first, so these samples join no parts.
+    """
+    before = neighbors.indices < kernels.arange(len(neighbors.indices))[:, None]
+    return (before & (neighbors.distances == 0)).any(1)
