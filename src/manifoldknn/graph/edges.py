@@ -24,6 +24,23 @@ def union_edges(neighbors: Neighbors, kernels: GraphKernels = GRAPH) -> Edges:
     return low, high, length
 
 
+def near_edges(neighbors: Neighbors, n_neighbors: int) -> Edges:
+    """Return the pairs of the pruned graph that follow from the nearest of every sample alone.
+
+    The spanning tree and what joins parts are missing.
+    """
+    low, high, length, rank_low, rank_high = GRAPH.ranked_pairs(neighbors)
+    kept = GRAPH.places(_are_near(rank_low, rank_high, n_neighbors, GRAPH))
+    return low[kept], high[kept], length[kept]
+
+
+def _are_near(rank_low: Any, rank_high: Any, n_neighbors: int, kernels: GraphKernels) -> Any:
+    """Tell which pairs are among each other's nearest, or one among the other's 3 nearest."""
+    near = kernels.xp.maximum(rank_low, rank_high) < n_neighbors
+    near |= kernels.xp.minimum(rank_low, rank_high) < ALWAYS_KEPT
+    return near
+
+
 def pruned_edges(
     X: Any,
     neighbors: Neighbors,
@@ -43,8 +60,7 @@ def pruned_edges(
     """
     xp = kernels.xp
     low, high, length, rank_low, rank_high = kernels.ranked_pairs(neighbors)
-    keep = xp.maximum(rank_low, rank_high) < n_neighbors
-    keep |= xp.minimum(rank_low, rank_high) < ALWAYS_KEPT
+    keep = _are_near(rank_low, rank_high, n_neighbors, kernels)
     del rank_low, rank_high
     in_forest, parts = kernels.spanning_forest(low, high, length, len(neighbors.indices))
     keep |= in_forest
