@@ -207,6 +207,11 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     are, and as many for each group of hidden labels; a model keeps a number per row and
     class. Where neighbours vote it is a column, and a number per row, for every label.
 
+    Equal rows are samples like others, at distance 0 and with weight exp(0) = 1. Of very many
+    the first are neighbours of all, and the others, F, of nobody else. So the search looks at
+    distinct rows only, and the walk takes F out at once, x_F = A_FF⁻¹(-A_FC)x_C with a diagonal
+    A_FF. For u distinct of n rows that is a search over u rows and O(n·`graph_neighbors`).
+
     References
     ----------
     .. [1] E. Tu, Y. Zhang, L. Zhu, J. Yang, N. Kasabov. "A graph-based

@@ -56,13 +56,72 @@ def test_changed_settings_are_remembered(tmp_path):
     np.testing.assert_array_equal(clf.predict_proba(X), again.predict_proba(X))
 
 
+def same_geometry(clf, state, width):
+    """Lists as far as they are written, and all edges, to the last bit."""
+    lists = clf.fitted_.lists
+    np.testing.assert_array_equal(state["lists"].indices, lists.indices[:, :width])
+    np.testing.assert_array_equal(state["lists"].distances, lists.distances[:, :width])
+    for mine, theirs in zip(state["edges"], clf.fitted_.edges):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("graph", ["pruned", "union", "full"])
+@pytest.mark.parametrize("neighbors", ["exact", "inverted"])
+def test_short_lists_tell_every_edge(graph, neighbors):
+    X = np.random.default_rng(0).normal(size=(300, 6))
+    y = np.where(np.arange(300) < 9, X[:, 0] > 0, -1)
+    clf = ManifoldKNNClassifier(graph=graph, neighbors=neighbors).fit(X, y)
+    arrays = state_arrays(clf)
+    assert arrays["lists_indices"].shape == (300, 10)
+    assert ("lists_distances_squared" in arrays) == (neighbors == "inverted")
+    if graph == "pruned":
+        assert len(arrays["beside_low"]) < 0.3 * len(clf.fitted_.edges[0])
+    same_geometry(clf, restored_state(clf, clf.fitted_.walk, arrays, state_data(clf)), 10)
+
+
+def test_lists_stay_whole_where_places_count():
+    """Copies take the first places; other parameters or brought lists tell other edges."""
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = np.where(np.arange(300) < 9, X[:, 0] > 0, -1)
+    copied = np.concatenate([X[:250], X[:50]])
+    changed = ManifoldKNNClassifier().fit(X, y).set_params(graph_neighbors=4)
+    lists = changed.fitted_.lists.indices, changed.fitted_.lists.distances[:, ::-1].copy()
+    brought = ManifoldKNNClassifier(neighbors=lists).fit(X, y)
+    for clf in (ManifoldKNNClassifier().fit(copied, y), changed, brought):
+        arrays, width = state_arrays(clf), clf.fitted_.lists.indices.shape[1]
+        assert arrays["lists_indices"].shape[1] == width == 30
+        same_geometry(clf, restored_state(clf, clf.fitted_.walk, arrays, state_data(clf)), 30)
+    assert "edges_low" in state_arrays(changed)
+
+
+def test_files_of_older_versions_hold_all_edges():
+    clf, _ = streamed()
+    arrays, (low, high, length) = state_arrays(clf), clf.fitted_.edges
+    arrays = {name: array for name, array in arrays.items() if "beside" not in name}
+    lists = clf.fitted_.lists
+    arrays |= {"lists_indices": lists.indices, "lists_distances": lists.distances}
+    arrays |= {"edges_low": low, "edges_high": high, "edges_length": length}
+    same_geometry(clf, restored_state(clf, clf.fitted_.walk, arrays, state_data(clf)), 30)
+
+
+def test_an_approximate_search_goes_on_after_a_file(tmp_path):
+    clf, X = streamed(neighbors="inverted", late=15)
+    clf.refresh()
+    persist.save(clf, tmp_path / "model.mknn")
+    again = persist.load(tmp_path / "model.mknn")
+    for model in (clf, again):
+        model.partial_fit(X[:9] + 0.1, [0] + [-1] * 8)
+    np.testing.assert_array_equal(clf.label_distributions_, again.label_distributions_)
+    same_geometry(clf, vars(again.fitted_), 30)
+
+
 HARM = {
     "a neighbour that is not there": ("lists_indices", lambda a: a + 10_000),
     "neighbours of too few rows": ("lists_indices", lambda a: a[:-1]),
     "distances that are not numbers": ("lists_distances", lambda a: a * np.nan),
-    "an edge to nowhere": ("edges_high", lambda a: a + 10_000),
-    "an edge backwards": ("edges_low", lambda a: a + 100),
-    "edges without length": ("edges_length", lambda a: a[:-1]),
+    "an edge to nowhere": ("beside_high", lambda a: a + 10_000),
+    "an edge backwards": ("beside_low", lambda a: a + 100),
+    "edges without length": ("beside_length", lambda a: a[:-1]),
     "a row that leans on later ones": ("late_indices", lambda a: np.full_like(a, 119)),
     "late rows out of order": ("late_seen", lambda a: a[::-1]),
     "weights of other shape": ("late_z", lambda a: a[:, :-1]),

@@ -47,6 +47,16 @@ def test_pays_for_flat_data_and_many_labels():
     assert not factorization_pays(flat, 1, 0.5)
 
 
+def test_does_not_pay_where_very_many_rows_hang_on_a_few():
+    def hanging(n):
+        rows, hubs = np.repeat(np.arange(3, n), 3), np.tile([0, 1, 2], n - 3)
+        W = sparse.coo_array((np.full(len(rows), -1.0), (rows, hubs)), shape=(n, n))
+        return NormalizedGraph(ConstrainedGraph(sparse.csr_array(W + W.T), np.full(n, -1)))
+
+    assert factorization_pays(hanging(500), 3, 0.9997)
+    assert not factorization_pays(hanging(20_000), 3, 0.9997)
+
+
 def test_a_dense_graph_is_not_for_it():
     X = np.random.default_rng(0).random((30, 2))
     graph = NormalizedGraph(built_graph(Problem(X, np.full(30, -1)), "full"))

@@ -1,7 +1,11 @@
 """What a model needs to go on learning, as plain arrays.
 
 Neighbour lists and linked pairs, which a new label does not change, and the rows
-that joined since the last walk.
+that joined since the last walk. Nothing is rounded, and as little written as tells it all:
+
+- of lists those places that labels make use of, if a search would find the others again;
+- of lengths that are roots of numbers in single precision, these numbers;
+- of pairs those that do not follow from the lists.
 """
 
 from __future__ import annotations
@@ -12,10 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.base.csr import narrowest
+from manifoldknn.device.steps import Steps
 from manifoldknn.extend.offmanifold import OwnResiduals
 from manifoldknn.files.checked import Arrays, floats, numbers, require
+from manifoldknn.graph.constrained import SIGMA_NEIGHBOR
+from manifoldknn.graph.edges import near_edges
+from manifoldknn.graph.spanning import Edges
 from manifoldknn.model.arrivals import UNKNOWN, Arrivals
-from manifoldknn.model.geometry import list_settings, settings_changed
+from manifoldknn.model.geometry import list_settings, lists_were_brought, settings_changed
 from manifoldknn.search.growing import GrowingArray
 from manifoldknn.search.neighbors import Neighbors
 from manifoldknn.vote.walks import Walked
@@ -28,19 +37,68 @@ _OF_ARRIVALS = ("seen", "indices", "z", "residuals", "spacings", "gaps", "off_ma
 
 def state_arrays(classifier: ManifoldKNNClassifier) -> Arrays:
     """Return the arrays to write, by the names that `restored_state` reads."""
-    fitted = classifier.fitted_
-    low, high, length = fitted.edges
-    arrays: Arrays = {
-        "lists_indices": np.asarray(fitted.lists.indices),
-        "lists_distances": np.asarray(fitted.lists.distances),
-        "edges_low": low,
-        "edges_high": high,
-        "edges_length": length,
-    }
+    fitted, lists = classifier.fitted_, _short_lists(classifier)
+    arrays: Arrays = {"lists_indices": np.asarray(lists.indices)}
+    arrays |= _put_lengths("lists_distances", lists.distances)
+    beside = None
+    if classifier.graph == "pruned" and not settings_changed(classifier):
+        beside = _beside(fitted.edges, near_edges(lists, classifier.graph_neighbors))
+    name, edges = ("edges", fitted.edges) if beside is None else ("beside", beside)
+    for end, rows in zip(("low", "high"), edges):
+        arrays[f"{name}_{end}"] = rows.astype(narrowest(len(lists.indices)))
+    arrays |= _put_lengths(f"{name}_length", edges[2])
     if fitted.arrivals is not None:
         for name in _OF_ARRIVALS:
             arrays[f"late_{name}"] = getattr(fitted.arrivals, name).values
     return arrays
+
+
+def _short_lists(classifier: ManifoldKNNClassifier) -> Neighbors:
+    """Return lists without places that are looked at only when rows or parameters are new.
+
+    All of them where a search would not find them again, where copies take the first places, and
+    for a device, which selects pairs by them each time.
+    """
+    fitted, lists = classifier.fitted_, classifier.fitted_.lists
+    again = fitted.lists_as_new and fitted.index.first.n_samples == len(lists.indices)
+    if not again or settings_changed(classifier) or lists_were_brought(classifier):
+        return lists
+    if type(fitted.steps) is not Steps or (lists.distances[:, 0] == 0).any():
+        return lists
+    width = max(classifier.graph_neighbors, SIGMA_NEIGHBOR)
+    return Neighbors(lists.indices[:, :width], lists.distances[:, :width])
+
+
+def _beside(edges: Edges, near: Edges) -> Edges | None:
+    """Return the edges that are not among the `near` ones; None if these are not among them."""
+    key, known = (low.astype(np.int64) << 32 | high for low, high, _ in (edges, near))
+    at = np.searchsorted(key, known)
+    if len(known) > len(key) or not np.array_equal(key[np.minimum(at, len(key) - 1)], known):
+        return None
+    if not np.array_equal(edges[2][at], near[2]):
+        return None
+    other = np.ones(len(key), dtype=bool)
+    other[at] = False
+    return edges[0][other], edges[1][other], edges[2][other]
+
+
+def _put_lengths(name: str, lengths: Any) -> Arrays:
+    """Return lengths, or their squares in single precision if these tell them to the last bit."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.square(lengths).astype(np.float32)
+    if np.array_equal(np.sqrt(squares, dtype=np.float64), lengths):
+        return {f"{name}_squared": squares}
+    return {name: np.asarray(lengths)}
+
+
+def _lengths(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return what `_put_lengths` wrote, finite and not negative."""
+    if f"{name}_squared" not in arrays:
+        return floats(arrays, name, shape)
+    squares = arrays[f"{name}_squared"]
+    require(squares.shape == shape and squares.dtype == np.float32, name)
+    require(np.isfinite(squares).all() and (squares >= 0).all(), name)
+    return np.sqrt(squares, dtype=np.float64)
 
 
 def state_data(classifier: ManifoldKNNClassifier) -> dict[str, Any]:
@@ -64,25 +122,36 @@ def restored_state(
     n, n_walked = len(classifier.unreached_), data["n_walked"]
     indices = numbers(arrays, "lists_indices", n_walked)
     require(indices.ndim == 2 and len(indices) == n_walked and indices.shape[1] > 0, "neighbours")
-    distances = floats(arrays, "lists_distances", indices.shape)
-    low, high = (numbers(arrays, f"edges_{end}", n_walked) for end in ("low", "high"))
-    require(low.ndim == 1 and low.shape == high.shape and (low < high).all(), "edges")
-    edges = (
-        low.astype(np.intp, copy=False),
-        high.astype(np.intp, copy=False),
-        floats(arrays, "edges_length", low.shape),
-    )
+    lists = Neighbors(indices, _lengths(arrays, "lists_distances", indices.shape))
+    edges = _edges(arrays, lists, classifier.graph_neighbors)
     for name in ("lists_as_new", "settings_hold"):
         require(type(data[name]) is bool, name)
     settings = list_settings(classifier)  # the last of them is the device
     return {
-        "lists": Neighbors(indices, distances),
+        "lists": lists,
         "edges": edges,
         "lists_as_new": data["lists_as_new"],
         "settings": settings if data["settings_hold"] else settings[-1:],
         "own": OwnResiduals(n_walked),
         "arrivals": _arrivals(classifier, walk, arrays, n, n_walked),
     }
+
+
+def _edges(arrays: Arrays, lists: Neighbors, graph_neighbors: int) -> Edges:
+    """Return the linked pairs, sorted, and their lengths."""
+    name = "beside" if "beside_low" in arrays else "edges"
+    low, high = (
+        numbers(arrays, f"{name}_{end}", len(lists.indices)).astype(np.intp, copy=False)
+        for end in ("low", "high")
+    )
+    require(low.ndim == 1 and low.shape == high.shape and (low < high).all(), "edges")
+    edges = low, high, _lengths(arrays, f"{name}_length", low.shape)
+    if name == "edges":
+        return edges
+    near = near_edges(lists, graph_neighbors)
+    low, high, length = (np.concatenate(both) for both in zip(edges, near))
+    order = np.lexsort((high, low))
+    return low[order], high[order], length[order]
 
 
 def _arrivals(

@@ -43,7 +43,7 @@ from manifoldknn.vote.walks import Walked
 __all__ = ["ModelFileError", "load", "load_with_extra", "save"]
 
 _KIND = "manifoldknn model"
-_VERSION, _WITH_PARTNER = 2, 3  # older versions know of no partner
+_VERSION = 4  # 2 and 3 had whole lists and pairs, which can be read
 _MOST_JOBS = 1024
 
 
@@ -92,12 +92,12 @@ def save(
     _put_matrix(arrays, "samples", classifier.fitted_.index.X)
     arrays |= state_arrays(classifier) | put_row_index(classifier) | _put_hidden(classifier)
     arrays |= {
-        "codes": labels.codes,
+        "codes": _narrow(labels.codes),
         "logs": walk.similarities.logs,
         "log_scale": walk.similarities.log_scale,
         "prior": classifier.class_prior_,
         "unreached": classifier.unreached_,
-        "answers": labels.numbers(classifier.transduction_),
+        "answers": _narrow(labels.numbers(classifier.transduction_)),
         "links_must": classifier.fitted_.links.must,
         "links_cannot": classifier.fitted_.links.cannot,
     }
@@ -122,10 +122,9 @@ def save(
         "stream": state_data(classifier),
         "extra": dict(extra) if extra is not None else None,
     }
-    version = _VERSION
     if "partner" in params or classifier.partner_ is not None:
-        version, data["partner_weight"] = _WITH_PARTNER, to_plain(classifier.partner_weight_)
-    write_archive(path, arrays, data, kind=_KIND, version=version, force=force)
+        data["partner_weight"] = to_plain(classifier.partner_weight_)
+    write_archive(path, arrays, data, kind=_KIND, version=_VERSION, force=force)
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> ManifoldKNNClassifier:
@@ -173,7 +172,7 @@ def load_with_extra(
         As it was given to `save`.
     """
     limit = available_memory() if max_bytes is None else max_bytes
-    arrays, data = read_archive(path, kind=_KIND, version=_WITH_PARTNER, max_bytes=limit)
+    arrays, data = read_archive(path, kind=_KIND, version=_VERSION, max_bytes=limit)
     try:
         return _restored(arrays, data), data["extra"]
     except MemoryError:
@@ -214,6 +213,11 @@ def _plain_params(classifier: ManifoldKNNClassifier, arrays: Arrays) -> dict[str
         params["class_prior"] = None
         arrays["class_prior"] = np.asarray(prior, dtype=np.float64)
     return {name: to_plain(value) for name, value in params.items()}
+
+
+def _narrow(codes: NDArray[np.intp]) -> NDArray[Any]:
+    """Return class numbers in as few bytes as hold them."""
+    return codes.astype(np.min_scalar_type(-1 - int(codes.max(initial=0))))
 
 
 def _put_matrix(arrays: Arrays, name: str, matrix: Any) -> None:
@@ -257,7 +261,7 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
         require(len(names) == X.shape[1], "feature names")
         model.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
     walk, vote = _walk(arrays, data, labels), _vote(model, arrays, data, labels)
-    answers = numbers(arrays, "answers", n_classes, least=-1)
+    answers = numbers(arrays, "answers", n_classes, least=-1).astype(np.intp, copy=False)
     unreached = arrays["unreached"]
     require(answers.shape == (n,), "answers")
     require(unreached.dtype == bool and unreached.shape == (n,), "unreached")

@@ -24,6 +24,23 @@ def union_edges(neighbors: Neighbors, kernels: GraphKernels = GRAPH) -> Edges:
     return low, high, length
 
 
+def near_edges(neighbors: Neighbors, n_neighbors: int) -> Edges:
+    """Return the pairs of the pruned graph that follow from the nearest of every sample alone.
+
+    The spanning tree and what joins parts are missing.
+    """
+    low, high, length, rank_low, rank_high = GRAPH.ranked_pairs(neighbors)
+    kept = GRAPH.places(_are_near(rank_low, rank_high, n_neighbors, GRAPH))
+    return low[kept], high[kept], length[kept]
+
+
+def _are_near(rank_low: Any, rank_high: Any, n_neighbors: int, kernels: GraphKernels) -> Any:
+    """Tell which pairs are among each other's nearest, or one among the other's 3 nearest."""
+    near = kernels.xp.maximum(rank_low, rank_high) < n_neighbors
+    near |= kernels.xp.minimum(rank_low, rank_high) < ALWAYS_KEPT
+    return near
+
+
 def pruned_edges(
     X: Any,
     neighbors: Neighbors,
@@ -43,8 +60,7 @@ def pruned_edges(
     """
     xp = kernels.xp
     low, high, length, rank_low, rank_high = kernels.ranked_pairs(neighbors)
-    keep = xp.maximum(rank_low, rank_high) < n_neighbors
-    keep |= xp.minimum(rank_low, rank_high) < ALWAYS_KEPT
+    keep = _are_near(rank_low, rank_high, n_neighbors, kernels)
     del rank_low, rank_high
     in_forest, parts = kernels.spanning_forest(low, high, length, len(neighbors.indices))
     keep |= in_forest
@@ -52,11 +68,25 @@ def pruned_edges(
     kept = kernels.places(keep)
     low, high, length = low[kept], high[kept], length[kept]
     if int(parts.max()) > 0:
-        more = joined_parts(X, kernels.host(parts), metric=metric, n_jobs=n_jobs, kernels=kernels)
+        first = kernels.places(~_repeats_another(neighbors, kernels))
+        rows = kernels.host(first)
+        one, other, away = joined_parts(
+            X if len(rows) == len(parts) else X[first], kernels.host(parts)[rows],
+            metric=metric, n_jobs=n_jobs, kernels=kernels,
+        )  # fmt: skip
         low, high, length = (
             xp.concatenate([ours, kernels.array(new, ours.dtype)])
-            for ours, new in zip((low, high, length), more)
+            for ours, new in zip((low, high, length), (rows[one], rows[other], away))
         )
         order = kernels.order(high, low)
         low, high, length = low[order], high[order], length[order]
     return low, high, length
+
+
+def _repeats_another(neighbors: Neighbors, kernels: GraphKernels) -> Any:
+    """Tell which samples have one before them at distance 0: a way out of a part is as long there.
+
+    Of equally long ones, edges between lower numbers come first, so these samples join no parts.
+    """
+    before = neighbors.indices < kernels.arange(len(neighbors.indices))[:, None]
+    return (before & (neighbors.distances == 0)).any(1)

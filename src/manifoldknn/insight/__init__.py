@@ -2,5 +2,5 @@
 
 `suggestions` are rows to label next, `label_errors` labels that their neighbours contradict,
 `hidden_labels` what labelled rows would be called. `inspection` looks the graph over, `dimension`
-tells whether data lie on a manifold; `repeats` finds equal rows for them.
+tells whether data lie on a manifold.
 """

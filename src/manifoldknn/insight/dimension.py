@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 
 from manifoldknn.base import Floats
 from manifoldknn.graph.spanning import connected_parts
-from manifoldknn.insight.repeats import first_of_equal
+from manifoldknn.search.repeated import equal_rows
 
 Method = Literal["mle", "two_nn"]
 
@@ -137,7 +137,9 @@ def intrinsic_dimension(
     True
     """
     _check_arguments(method, n_neighbors, metric)
-    samples = first_of_equal(_checked(X, metric))
+    samples = _checked(X, metric)
+    first = equal_rows(samples)[0]
+    samples = samples if len(first) == samples.shape[0] else samples[first]
     wanted = 2 if method == "two_nn" else int(n_neighbors)
     distances = _neighbor_distances(samples, wanted, metric, n_jobs)
     return _two_nn(distances) if method == "two_nn" else _mle(distances)

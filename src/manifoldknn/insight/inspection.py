@@ -15,9 +15,9 @@ from scipy.sparse import csgraph
 
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.insight.dimension import intrinsic_dimension
-from manifoldknn.insight.repeats import row_keys
 from manifoldknn.model.cautions import label_advice
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
+from manifoldknn.search.repeated import equal_rows
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
@@ -242,14 +242,14 @@ def _duplicates(
     X: Any, codes: NDArray[np.intp], ids: NDArray[Any]
 ) -> tuple[int, list[tuple[Any, Any]]]:
     """Count rows that repeat an earlier one, and pair equal rows of different labels."""
-    keys = list(row_keys(X))
-    with_label: dict[bytes, int] = {}
+    first, kinds = equal_rows(X)
+    with_label: dict[int, int] = {}
     pairs: list[tuple[Any, Any]] = []
     for i in np.flatnonzero(codes >= 0).tolist():
-        j = with_label.setdefault(keys[i], i)
+        j = with_label.setdefault(int(kinds[i]), i)
         if codes[j] != codes[i]:
             pairs.append((_plain(ids[j]), _plain(ids[i])))
-    return len(keys) - len(set(keys)), pairs
+    return len(kinds) - len(first), pairs
 
 
 def _intrinsic(X: Any) -> float:

@@ -23,8 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from manifoldknn.insight.inspection import hops_from_labels
-from manifoldknn.insight.repeats import row_keys
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
+from manifoldknn.search.repeated import equal_rows
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
@@ -213,8 +213,8 @@ def _filled_up(
     X = classifier.fitted_.index.X
     if len(rows) >= n and not sparse.issparse(X):
         return rows, speaks_for
-    keys = list(row_keys(X))
-    first_of = {keys[row]: place for place, row in reversed(list(enumerate(rows)))}
+    kinds = equal_rows(X)[1].tolist()
+    first_of = {kinds[row]: place for place, row in reversed(list(enumerate(rows)))}
     kept = np.array(sorted(first_of.values()), dtype=np.intp)  # sparse rows may be copies
     rows, speaks_for = rows[kept], speaks_for[kept]
     closed, taken = _Closed(classifier), set(first_of)
@@ -226,9 +226,9 @@ def _filled_up(
         for row in heaviest:
             if len(rows) + len(more) >= n:
                 break
-            if keys[row] in taken or (closed.rows[row] and not may_be_beside):
+            if kinds[row] in taken or (closed.rows[row] and not may_be_beside):
                 continue
-            taken.add(keys[row])
+            taken.add(kinds[row])
             more.append(row)
             if not may_be_beside:
                 closed.add(row)

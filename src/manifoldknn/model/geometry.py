@@ -75,13 +75,17 @@ def known_geometry(model: ManifoldKNNClassifier, *, search: bool) -> Geometry | 
         return Geometry(index, lists, model.fitted_.edges, model.fitted_.lists_as_new)
     exact = index.first.is_exact and _searches_exactly(model)
     count = candidate_count(model.graph, model.graph_neighbors, n)
+    known = min(count, n_listed - 1)
+    short = not brought and lists.indices.shape[1] < known  # as model files have them
     if not brought and (
         (search and not exact)
         or index.first.n_samples > n_listed
         or (not exact and index.is_crowded)
-        or lists.indices.shape[1] < min(count, n_listed - 1)
+        or (short and not (model.fitted_.lists_as_new and index.first.n_samples == n_listed))
     ):
         return None
+    if short:
+        lists = model.fitted_.steps.lists(index.first, known)
     lists = index.grown_lists(lists, count)
     return Geometry(reopened(model, index.X) if exact else index, lists, None, exact)
 

@@ -13,6 +13,7 @@ from manifoldknn.base.distances import EUCLIDEAN
 from manifoldknn.search.faiss_threads import has_faiss
 from manifoldknn.search.inverted import InvertedIndex
 from manifoldknn.search.neighbors import ExactIndex, NeighborIndex, Neighbors
+from manifoldknn.search.repeated import RepeatedIndex, many_equal
 from manifoldknn.search.searchers import SearcherIndex, check_searcher, is_searcher, others
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ _TREE_DIMENSIONS = 4
 def open_index(
     X: Any, neighbors: Any = "auto", *, metric: Any, n_jobs: int | None, seed: int
 ) -> NeighborIndex:
-    """Return a neighbour search over X.
+    """Return a neighbour search over X; where many rows are equal, over those that differ.
 
     `neighbors` is that of `ManifoldKNNClassifier`, checked by `check_neighbors`; `n_jobs` None
     means all cores, and the seed is for approximate searches.
@@ -38,11 +39,19 @@ def open_index(
     if not isinstance(neighbors, str):
         later = partial(open_index, X, "auto", metric=metric, n_jobs=n_jobs, seed=seed)
         return GivenIndex(X, *lists_brought(neighbors), metric=metric, otherwise=later)
+    repeated = None if callable(metric) else many_equal(X)  # of a function, d(x, x) may be anything
+    if repeated is not None:
+        first, kinds = repeated
+        logger.info("%d of %d rows are distinct", len(first), len(kinds))
+        X, everyone = X[first], X
     name = automatic_engine(X, metric) if neighbors == "auto" else neighbors
     logger.info("neighbour search: %s", name)
+    index: NeighborIndex
     if name == "inverted":
-        return InvertedIndex(X, metric=metric, n_jobs=n_jobs, seed=seed)
-    return ExactIndex(X, metric=metric, n_jobs=n_jobs)
+        index = InvertedIndex(X, metric=metric, n_jobs=n_jobs, seed=seed)
+    else:
+        index = ExactIndex(X, metric=metric, n_jobs=n_jobs)
+    return index if repeated is None else RepeatedIndex(everyone, kinds, index)
 
 
 def automatic_engine(X: Any, metric: Any, shape: tuple[int, int] | None = None) -> str:

@@ -22,6 +22,8 @@ _MOST_PER_ROW = 64  # entries of the factor: memory stays O(n),
 _ALWAYS_ALLOWED = 8_000_000  # and is no concern below this
 # Seconds, by benchmarks/ways.py: the dense end of a factor is nearly all of making it.
 _PER_CUBE = 2.5e-10  # of the rows of that end,
+_PER_HUB_SQUARE = 1.6e-9  # of neighbours of a hub, which are counted again whenever one goes,
+_HUB = 1000  # neighbours, as the first of many equal rows has
 _PER_ENTRY = 4e-9  # of the factor, and per column,
 _PER_PRODUCT = 1.8e-9  # of an entry of the graph with a column
 _ITERATIONS = 40.0  # times 1/√(1-α), with all levels,
@@ -43,6 +45,8 @@ def factorization_pays(graph: NormalizedGraph, n_columns: int, alpha: float) -> 
     )
     fill = predicted_fill(graph, alpha, enough=most)
     making = _PER_CUBE * (fill / _ENTRIES_PER_DENSE_SQUARE) ** 1.5
+    degrees = np.diff(graph.log_s.indptr).astype(float)
+    making += _PER_HUB_SQUARE * np.square(degrees[degrees > _HUB]).sum()
     return bool(fill <= most and making + _PER_ENTRY * fill * n_columns <= seconds)
 
 
