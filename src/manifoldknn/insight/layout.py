@@ -22,7 +22,7 @@ _GATHERING, _SPREADING = 50, 70  # rounds
 _TOGETHER = 12.0  # e of the first rounds
 _MOST_GROUPS = 1500  # whose place is found by eigenvectors
 _APART = 1e-3  # share of the edges that ties islands
-_CELL = 0.7  # side of a cell: rows that are nearer hardly push each other
+_CELL = 0.35  # side of a cell: rows that are nearer hardly push each other
 _MOST_CELLS = 512  # along a side
 _STEP = 32  # number of cells is a multiple of it, so that the kernels serve several rounds
 
