@@ -97,7 +97,7 @@ def test_self_contained_and_well_formed(page):
 def test_readable_without_scripts(page):
     text = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.S)
     for word in ("600", "alpine", "Rows to label next", "Labels to look at again", "components",
-                 "n_neighbors", "scikit-learn", "9 of 9 labels were found again: expect",
+                 "n_neighbors", "scikit-learn", "9 of 9 labels were found again.",
                  "Confidence is a probability, calibrated on labels", "sharpness",
                  "to see the row and who voted for it.", "How good?", "Where not?", "What next?",
                  "petal_length"):  # fmt: skip

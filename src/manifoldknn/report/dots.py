@@ -67,6 +67,12 @@ def brief(value: Any, length: int = _LONGEST) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def numbered(session: Session) -> bool:
+    """Tell whether rows are called by numbers, of four bytes."""
+    ids = session.ids
+    return bool(ids.dtype.kind == "i" and (abs(ids) < 1 << 31).all())
+
+
 def voters_are_told(clf: ManifoldKNNClassifier) -> bool:
     """Tell whether it is known, or found out quickly, who decided every row."""
     n_decisions = len(clf.transduction_) * len(clf.labeled_indices_)
@@ -89,11 +95,11 @@ def packed_dots(
     shares = normalized(weights) if clf.sharpness_ is None else weights
     dot_of = np.full(len(codes), -1)  # rows that are not drawn have none
     dot_of[rows] = np.arange(len(rows))
-    numbered = session.ids.dtype.kind == "i"
+    by_number = numbered(session)
     return {
         "classes": [brief(name) for name in clf.classes_],
-        "ids": None if numbered else [brief(name) for name in session.ids[rows]],
-        "rows": _packed(session.ids[rows] if numbered else rows + 1, "<i4"),
+        "ids": None if by_number else [brief(name) for name in session.ids[rows]],
+        "rows": _packed(session.ids[rows] if by_number else rows, "<i4"),
         "n_voters": int(voters.shape[1]),
         "places": _packed(np.round(_FULL * at), "<u2"),
         "predicted": _packed(codes[rows], "<i2"),

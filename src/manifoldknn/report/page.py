@@ -10,6 +10,7 @@ import platform
 from collections.abc import Iterable
 from importlib import metadata
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from manifoldknn.report.dots import (
     UNSURE,
     brief,
     drawn_rows,
+    numbered,
     packed_dots,
     places,
     shown_cells,
@@ -107,6 +109,9 @@ def write_report(
         chance=chance,
         classes=classes,
         weakest=sorted(filter(_mistakes, classes), key=_mistakes, reverse=True)[:3],
+        vaguest=min(
+            (c for c in classes if c["mean"] is not None), key=itemgetter("mean"), default=None
+        ),
         n_unsure=int((confidence[unlabeled] < UNSURE).sum()),
         n_odd=int((off_manifold[unlabeled] > 1).sum()),
         unsure=UNSURE,
@@ -165,19 +170,21 @@ def _classes(
 ) -> list[dict[str, Any]]:
     """Return what is known of each class, the one with most answers first."""
     clf, n = session.classifier, len(session.classifier.classes_)
-    codes = clf.fitted_.labels.numbers(clf.transduction_)
-    given, found = clf.fitted_.labels.codes, np.bincount(codes + 1, minlength=n + 1)
-    open_ = given < 0
-    unsure = np.bincount(codes[open_ & (confidence < UNSURE)] + 1, minlength=n + 1)
+    given, answers = clf.fitted_.labels.codes, clf.fitted_.labels.numbers(clf.transduction_)
     judged = (data["validation"] or {}).get("per_class") or [_NOT_JUDGED] * n
-    told = [
-        {"name": brief(clf.classes_[c]), "given": int((given == c).sum()), "number": c}
-        | {"found": int(found[c + 1]), "unsure": int(unsure[c + 1]), "hidden": judged[c]}
-        for c in np.argsort(-found[1:], kind="stable")[:_MOST_LISTED]
-    ]
-    if found[0]:
-        none = {"name": "(none)", "given": 0, "number": -1, "unsure": int(unsure[0])}
-        told.append(none | {"found": int(found[0]), "hidden": _NOT_JUDGED})
+    sizes, told = np.bincount(answers + 1, minlength=n + 1), []  # no answer is -1
+    largest = np.argsort(-sizes[1:], kind="stable")[:_MOST_LISTED]
+    for code in [*largest.tolist(), *([-1] if sizes[0] else [])]:
+        sure = confidence[(answers == code) & (given < 0)]
+        told.append({
+            "name": "(none)" if code < 0 else brief(clf.classes_[code]),
+            "number": code,
+            "given": int((given == code).sum()) if code >= 0 else 0,
+            "found": int(sizes[code + 1]),
+            "unsure": int((sure < UNSURE).sum()),
+            "mean": float(sure.mean()) if sure.size else None,
+            "hidden": judged[code] if code >= 0 else _NOT_JUDGED,
+        })  # fmt: skip
     return told
 
 
@@ -195,7 +202,7 @@ def _row(
     answers, dot = session.classifier.transduction_, dot_of[int(row)]
     beside = (f"{brief(session.ids[i], 24)} ({brief(answers[i], 24)})" for i in near)
     return {
-        "id": brief(session.ids[row], 60),
+        "id": ("row " if numbered(session) else "") + brief(session.ids[row], 60),
         "dot": dot,
         "cells": [column[dot] for column in cells.values()],
         "near": ", ".join(beside),

@@ -94,46 +94,52 @@
     const place = held(share, 0, 1) * 2, from = Math.min(1, Math.floor(place)), part = place - from;
     return "rgb(" + stops[from].map((v, c) => Math.round(v + part * (stops[from + 1][c] - v))) + ")";
   };
-  const look = (code, color, size, ring) => {
-    const key = [code, color, size.toFixed(2), ring].join();
-    let found = looks.get(key);
-    if (!found) {
-      const half = Math.ceil((size * 6 + 3) * ratio);
-      found = document.createElement("canvas");
-      found.width = found.height = 2 * half;
-      const brush = found.getContext("2d");
-      brush.translate(half, half); brush.scale(size * ratio, size * ratio);
-      const path = new Path2D(data.shapes[Math.max(code, 0) % data.shapes.length]);
-      if (ring) { brush.lineWidth = 3.2; brush.strokeStyle = ink; brush.stroke(path); }
-      brush.fillStyle = color; brush.fill(path);
-      looks.set(key, found);
-    }
+  const look = (shape, color, size, ring) => {
+    const half = Math.ceil((size * 6 + 3) * ratio), found = document.createElement("canvas");
+    found.width = found.height = 2 * half;
+    const brush = found.getContext("2d"), path = new Path2D(data.shapes[shape]);
+    brush.translate(half, half); brush.scale(size * ratio, size * ratio);
+    if (ring) { brush.lineWidth = 3.2; brush.strokeStyle = ink; brush.stroke(path); }
+    brush.fillStyle = color; brush.fill(path);
     return found;
   };
-  const stamp = (i, size, ring, byConfidence) => {
-    const [x, y] = place(i), code = predicted[i];
-    if (x < -20 || y < -20 || x > width + 20 || y > height + 20) return;
-    const sure = Math.round(confidence[i] / 25.5) / 10;
-    const color = byConfidence ? ramp(sure) : code < 0 ? data.gray : data.colors[code % data.colors.length];
-    const picture = look(code, color, byConfidence ? size * (1.5 - 0.6 * sure) : size, ring);
-    pen.drawImage(picture, x * ratio - picture.width / 2, y * ratio - picture.height / 2);
+  // Draw some dots; all that does not depend on the dot is done before.
+  const stamp = (dots, size, ring, which) => {
+    const byConfidence = document.querySelector("[name=by]:checked").value === "confidence";
+    const key = [size.toFixed(2), ring, byConfidence].join();
+    if (!looks.has(key)) looks.set(key, []);
+    const drawn = looks.get(key), scale = side * view.zoom * ratio;
+    const left = (width / 2) * ratio - view.x * scale, top = (height / 2) * ratio - view.y * scale;
+    const right = canvas.width + 20, bottom = canvas.height + 20;
+    for (const i of dots) {
+      if (lit[i] !== which) continue;
+      const x = left + at[2 * i] * scale, y = top + at[2 * i + 1] * scale;
+      if (x < -20 || y < -20 || x > right || y > bottom) continue;
+      const code = predicted[i], sure = byConfidence ? Math.round(confidence[i] / 25.5) : 0;
+      const place = 11 * (code + 1) + sure;
+      if (!drawn[place]) {
+        const own = code < 0 ? data.gray : data.colors[code % data.colors.length];
+        drawn[place] = look(Math.max(code, 0) % data.shapes.length, byConfidence ? ramp(sure / 10) : own,
+          byConfidence ? size * (1.5 - 0.06 * sure) : size, ring);
+      }
+      const picture = drawn[place];
+      pen.drawImage(picture, Math.round(x - picture.width / 2), Math.round(y - picture.height / 2));
+    }
   };
   const order = Array.from({ length: n }, (_, i) => i); // unsure rows last, on top
   order.sort((a, b) => confidence[b] - confidence[a]);
-  const labelled = order.filter((i) => given[i] >= 0);
+  const labelled = order.filter((i) => given[i] >= 0), others = order.filter((i) => given[i] < 0);
   const paint = () => {
     wanted = false;
     const room = held(Math.min(width, height) / 640, 0.6, 1);
     const size = held(9 / Math.pow(n, 0.27), 0.28, 1) * room * held(Math.pow(view.zoom, 0.35), 1, 2.4);
-    const byConfidence = document.querySelector("[name=by]:checked").value === "confidence";
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.fillStyle = paper; pen.fillRect(0, 0, canvas.width, canvas.height);
     pen.globalAlpha = 0.13;
-    for (const i of order) if (!lit[i]) stamp(i, size, false, byConfidence);
+    stamp(order, size, false, 0);
     pen.globalAlpha = 1;
-    for (const i of order) if (lit[i] && given[i] < 0) stamp(i, size, false, byConfidence);
-    const large = Math.max(size * 1.25, (labelled.length > 2000 ? 0.5 : 0.95) * room);
-    for (const i of labelled) if (lit[i]) stamp(i, large, true, byConfidence);
+    stamp(others, size, false, 1);
+    stamp(labelled, Math.max(size * 1.25, (labelled.length > 2000 ? 0.5 : 0.95) * room), true, 1);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.textAlign = "center"; pen.textBaseline = "middle"; pen.font = "700 10px system-ui, sans-serif";
     for (const [i, badge] of badges) if (lit[i]) {
