@@ -18,7 +18,8 @@ import pytest
 from PIL import Image
 
 from manifoldknn.cli.main import main
-from manifoldknn.report.page import map_coordinates
+from manifoldknn.report import page as page_module
+from manifoldknn.report.page import COLORS, SHAPES, write_report
 
 FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -54,21 +55,30 @@ def in_browser(path, *, script="", size="1250,1600"):
 
 
 class _Checker(HTMLParser):
-    """Collects what would be fetched, and finds tags that do not match."""
+    """Collects what would be fetched, and finds tags that do not match and places in no order."""
 
     def __init__(self):
         super().__init__()
         self.fetched, self.open, self.pictures, self.scripts = [], [], 0, 0
+        self.named, self.wanted, self.unnamed = set(), set(), []
 
     def handle_starttag(self, tag, attrs):
         self.pictures += tag == "img"
         self.scripts += tag == "script"
-        self.fetched += [v for k, v in attrs if k in ("src", "href") and not v.startswith("data:")]
-        if tag not in ("meta", "img", "line", "rect", "br"):
+        links = [v for k, v in attrs if k in ("src", "href") and not v.startswith("data:")]
+        self.fetched += [link for link in links if not link.startswith("#")]
+        of = dict(attrs)
+        self.named.add(of.get("id"))
+        self.wanted |= {link[1:] for link in links if link.startswith("#")}
+        self.wanted |= {of[k] for k in ("for", "aria-describedby") if k in of}
+        assert of.get("tabindex", "0") == "0"  # the order of keys is that of the page
+        if "tabindex" in of and not of.get("aria-label"):
+            self.unnamed.append(tag)
+        if tag not in ("meta", "img", "line", "rect", "path", "input", "br"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
-        if tag not in ("rect", "line"):
+        if tag not in ("rect", "line", "path"):
             assert self.open.pop() == tag
 
 
@@ -78,6 +88,8 @@ def test_self_contained_and_well_formed(page):
     checker.feed(text)
     assert checker.fetched == []
     assert checker.open == []
+    assert checker.unnamed == []
+    assert checker.wanted <= checker.named
     assert not re.search(r"\{\{|\{%|\}\}", text)
     assert not re.search(r"https?://", text)
 
@@ -85,29 +97,136 @@ def test_self_contained_and_well_formed(page):
 def test_readable_without_scripts(page):
     text = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.S)
     for word in ("600", "alpine", "Rows to label next", "Labels to look at again", "components",
-                 "n_neighbors", "scikit-learn", "9 of 9 labels were found again: expect",
+                 "n_neighbors", "scikit-learn", "9 of 9 labels were found again.",
                  "Confidence is a probability, calibrated on labels", "sharpness",
-                 "Point at a dot to see the row and who voted for it."):  # fmt: skip
+                 "to see the row and who voted for it.", "How good?", "Where not?", "What next?",
+                 "petal_length"):  # fmt: skip
         assert word in text
-    pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
-    assert len(pictures) == 2
-    for picture in pictures:
-        image = np.asarray(Image.open(io.BytesIO(base64.b64decode(picture))))
-        assert (image != 255).any(axis=2).mean() > 0.005
-        black = (image == 0).all(axis=2).sum()
-        assert black > 9 * 50  # rims of the nine labelled rows
+    (picture,) = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
+    image = np.asarray(Image.open(io.BytesIO(base64.b64decode(picture))))
+    assert (image != 255).any(axis=2).mean() > 0.005
+    assert (image == 0).all(axis=2).sum() > 9 * 50  # rims of the nine labelled rows
+
+
+def script_data(text):
+    return json.loads(re.search(r'id="rows">(.*?)</script>', text, re.S)[1])
+
+
+def unpacked(data, name, dtype):
+    return np.frombuffer(base64.b64decode(data[name]), dtype)
 
 
 def test_data_for_the_script(page):
-    text = page.read_text(encoding="utf-8")
-    data = json.loads(re.search(r'id="rows">(.*?)</script>', text, re.S)[1])
+    data = script_data(page.read_text(encoding="utf-8"))
     content = (page.parent / "o.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(content)))
-    predicted = np.frombuffer(base64.b64decode(data["predicted"]), "<i2")
-    assert [data["classes"][c] for c in predicted] == [row["predicted"] for row in rows]
+    answers = [data["classes"][c] for c in unpacked(data, "predicted", "<i2")]
+    assert answers == [row["predicted"] for row in rows]
     assert data["ids"] == [row["id"] for row in rows]
-    voters = np.frombuffer(base64.b64decode(data["voters"]), "<i4").reshape(600, -1)
+    for name, column in zip(data["columns"], data["cells"], strict=True):
+        assert column == [row[name] for row in rows]
+    assert {"site", "height"} < set(data["columns"])
+    assert not {"id", "species"} & set(data["columns"])
+    voters = unpacked(data, "voters", "<i2").reshape(600, -1)
     assert {rows[v]["species"] for v in voters.ravel()} == {"alpine", "marsh", "meadow"}
+    places = unpacked(data, "places", "<u2").reshape(600, 2)
+    assert (np.ptp(places, axis=0).max(), np.ptp(places, axis=0).min() > 9000) == (65535, True)
+
+
+def test_the_same_dots_for_any_number_of_threads(page, tmp_path):
+    line = ["classify", str(FLOWERS), "--label", "species", "--id", "id", "--quiet", "--out"]
+    more = ["--n-jobs", "2", "--report", str(tmp_path / "r.html")]
+    assert main([*line, str(tmp_path / "o.csv"), *more]) == 0
+    texts = [path.read_text(encoding="utf-8") for path in (page, tmp_path / "r.html")]
+    assert script_data(texts[0]) == script_data(texts[1])
+
+
+def test_every_listed_row_links_to_its_dot_and_shows_its_cells(page):
+    text = page.read_text(encoding="utf-8")
+    data = script_data(text)
+    section = re.search(r'<section id="next">(.*?)</section>', text, re.S)[1]
+    lines = re.findall(r'data-dot="(\d+)">(\d+)</a>(.*?)</tr>', section, re.S)
+    assert len(lines) == 20
+    for dot, name, rest in lines:
+        assert data["ids"][int(dot)] == name
+        assert all(f"<td>{column[int(dot)]}</td>" in rest for column in data["cells"])
+
+
+def test_columns_and_why_some_are_left_out(tmp_path):
+    rows = [f"{i},{i % 7},same,{'a' if i % 7 < 3 else 'b'}" for i in range(40)]
+    rows = [row if i < 10 else row[:-1] for i, row in enumerate(rows)]
+    (tmp_path / "t.csv").write_text("\n".join(["n,x,c,y", *rows]) + "\n", encoding="utf-8")
+    line = ["classify", str(tmp_path / "t.csv"), "--label", "y", "--quiet"]
+    assert main([*line, "--report", str(tmp_path / "r.html")]) == 0
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    section = re.search(r'<section id="columns">(.*?)</table>', text, re.S)[1]
+    assert re.search(r"<th[^>]*>x</th><td>number</td>", section)
+    assert re.search(r"<th[^>]*>c</th><td>left out</td><td[^>]*>the same in all rows", section)
+    assert re.search(r"<th[^>]*>n</th><td>left out</td><td[^>]*>only numbers the rows", section)
+    assert script_data(text)["columns"] == ["x"]  # the others say nothing of a row
+
+
+def test_groups_that_can_be_trusted_have_a_place(tmp_path, monkeypatch):
+    def with_groups(options, session, health, data, *rest):
+        sure = {"name": "can be trusted", "rows": 590, "accuracy": 0.97}
+        data |= {"trust": [sure, {"name": "need a look", "rows": 10, "accuracy": None}]}
+        write_report(options, session, health, data, *rest)
+
+    monkeypatch.setattr(page_module, "write_report", with_groups)
+    line = ["classify", str(FLOWERS), "--label", "species", "--quiet", "--out"]
+    assert main([*line, str(tmp_path / "o.csv"), "--report", str(tmp_path / "r.html")]) == 0
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<strong>590 rows</strong> can be trusted: about 97 % of them right." in text
+    assert "<strong>10 rows</strong> need a look." in text
+
+
+def contrast(one, other):
+    """As the guidelines for accessible pages measure it."""
+
+    def light(color):
+        color = color * 2 if len(color) == 3 else color
+        parts = np.array([int(color[i : i + 2], 16) for i in (0, 2, 4)]) / 255
+        parts = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return parts @ [0.2126, 0.7152, 0.0722] + 0.05
+
+    pair = sorted([light(one.lstrip("#")), light(other.lstrip("#"))])
+    return pair[1] / pair[0]
+
+
+def test_colors_are_seen_on_white_and_on_dark():
+    css = (Path(page_module.__file__).parent / "templates" / "page.css").read_text("utf-8")
+    themes = [dict(re.findall(r"--(\w+): (#\w+)", part)) for part in css.split("@media")[:2]]
+    assert len(themes) == 2
+    for theme in themes:
+        for color in COLORS:
+            assert contrast(color, theme["paper"]) > 3
+        for text in ("ink", "soft", "accent", "alert"):
+            assert min(contrast(theme[text], theme[back]) for back in ("paper", "card")) > 4.5
+    assert len(set(COLORS)) == len(COLORS)
+    assert np.lcm(len(SHAPES), len(COLORS)) == 90  # pairs of colour and shape
+
+
+def test_of_many_rows_a_part_is_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr("manifoldknn.report.dots.MOST_DOTS", 100)
+    monkeypatch.setattr("manifoldknn.report.page.MOST_DOTS", 100)
+    monkeypatch.setattr("manifoldknn.report.dots._CELLS_AT_ONCE", 1500)  # two columns at a time
+    out = tmp_path / "o.csv"
+    code = main(["classify", str(FLOWERS), "--label", "species", "--id", "id", "--quiet",
+                 "--out", str(out), "--report", str(tmp_path / "r.html")])  # fmt: skip
+    assert code == 0
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "100 of 600 rows are drawn" in text
+    data = script_data(text)
+    with out.open(encoding="utf-8") as file:
+        rows = {row["id"]: row for row in csv.DictReader(file)}
+    assert len(data["ids"]) == 100
+    assert {name for name, row in rows.items() if row["species"]} < set(data["ids"])
+    for name, column in zip(data["columns"], data["cells"], strict=True):
+        assert column == [rows[i][name] for i in data["ids"]]
+    voters = unpacked(data, "voters", "<i2")
+    assert {rows[data["ids"][v]]["species"] for v in voters} == {"alpine", "marsh", "meadow"}
+    for dot, name in re.findall(r'data-dot="(\d+)">(\d+)</a>', text):
+        assert data["ids"][int(dot)] == name
 
 
 def reliability(text):
@@ -174,7 +293,7 @@ def test_how_far_confidence_can_be_trusted(tmp_path, labels, options, confidence
 
 @pytest.mark.parametrize("vote", ["classes", "neighbors"])
 def test_voters_are_left_out_where_finding_them_is_dear(tmp_path, monkeypatch, vote):
-    monkeypatch.setattr("manifoldknn.report.page._MOST_DECISIONS", 600 * 9 - 1)
+    monkeypatch.setattr("manifoldknn.report.dots._MOST_DECISIONS", 600 * 9 - 1)
     page = tmp_path / "r.html"
     code = main(["classify", str(FLOWERS), "--label", "species", "--quiet", "--vote", vote,
                  "--out", str(tmp_path / "o.csv"), "--report", str(page)])  # fmt: skip
@@ -182,27 +301,65 @@ def test_voters_are_left_out_where_finding_them_is_dear(tmp_path, monkeypatch, v
     text = page.read_text(encoding="utf-8")
     known = vote == "neighbors"
     assert ("and who voted for it" in text) == known
-    data = json.loads(re.search(r'id="rows">(.*?)</script>', text, re.S)[1])
+    data = script_data(text)
     assert data["n_voters"] == (5 if known else 0)
 
 
+POINT = """
+const box = document.getElementById("map").getBoundingClientRect();
+const d = JSON.parse(document.getElementById("rows").textContent);
+const xy = new Uint16Array(Uint8Array.from(atob(d.places), c => c.charCodeAt(0)).buffer);
+const axes = [0, 1].map(a => Array.from(xy).filter((_, i) => i % 2 === a).map(v => v / 65535));
+const span = axes.map(v => Math.max(...v) - Math.min(...v));
+const side = Math.min((box.width - 52) / span[0], (box.height - 52) / span[1]);
+const point = (i) => ({clientX: box.left + box.width / 2 + (axes[0][i] - 0.5) * side,
+  clientY: box.top + box.height / 2 + (axes[1][i] - 0.5) * side, pointerType: "mouse"});
+const map = document.getElementById("map"), said = [];
+const chosen = () => document.querySelector("#chosen h3").textContent;
+"""
+
+
 @needs_browser
-def test_hover_tells_the_row_and_its_voters(page):
-    script = """
-    const box = document.querySelector('.map canvas').getBoundingClientRect();
-    const d = JSON.parse(document.getElementById('rows').textContent);
-    const xy = new Uint16Array(Uint8Array.from(atob(d.pixels), c => c.charCodeAt(0)).buffer);
-    document.querySelector('.map canvas').dispatchEvent(new PointerEvent('pointermove', {
-      clientX: box.left + xy[0] / d.width * box.width,
-      clientY: box.top + xy[1] / d.height * box.height}));
-    """
-    dom = in_browser(page, script=script)
+def test_hover_tells_the_row_its_cells_and_its_voters(page):
+    dom = in_browser(
+        page, script=POINT + "map.dispatchEvent(new PointerEvent('pointermove', point(0)))"
+    )
     tip = re.search(r'<div id="tip"([^>]*)>(.*?)</div>', dom, re.S)
     assert "hidden" not in tip[1]
-    assert re.match(r"\d{4}\nlabel: ", tip[2])
-    assert "predicted: " in tip[2]
-    assert "voted by labelled rows:" in tip[2]
+    assert re.match(r"<h3>\d{4}</h3><dl><dt>label</dt>", tip[2])
+    for word in ("predicted", "voted by", "petal_length", "spotted"):
+        assert f"<dt>{word}</dt>" in tip[2]
     assert 'data-ready="600"' in dom
+
+
+@needs_browser
+def test_keys_search_and_links_choose_rows(page):
+    script = (
+        POINT
+        + """
+    const key = (name) => map.dispatchEvent(new KeyboardEvent("keydown", {key: name}));
+    const query = document.getElementById("query"), found = document.getElementById("found");
+    said.push(chosen());
+    key("ArrowLeft"); said.push(chosen());
+    document.querySelector("#next tr:nth-child(3) a").click(); said.push(chosen());
+    said.push(document.activeElement === map);
+    query.value = "0100"; query.dispatchEvent(new Event("input")); said.push(found.textContent);
+    document.getElementById("find").requestSubmit(); said.push(chosen());
+    document.querySelector("[data-show=odd]").click(); said.push(found.textContent);
+    key("Escape"); said.push(document.getElementById("chosen").textContent);
+    document.title = JSON.stringify(said);
+    """
+    )
+    dom = in_browser(page, script=script)
+    said = json.loads(unescape(re.search(r"<title>(.*?)</title>", dom)[1]))
+    text = page.read_text(encoding="utf-8")
+    listed = re.findall(r'data-dot="\d+">(\d+)</a></td>', text)
+    assert said[0] == listed[0]
+    assert said[1] not in (said[0], "")
+    assert said[2:4] == [listed[2], True]
+    assert said[4:6] == ["1 of 600 dots; Enter goes through them", "0100"]
+    assert re.fullmatch(r"\d+ of 600 dots", said[6])
+    assert said[7] == ""
 
 
 @pytest.fixture(scope="module")
@@ -211,10 +368,11 @@ def evil(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("evil"), np.random.default_rng(0)
     with (folder / "evil.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["id", f"x{EVIL}", "y", f"label{EVIL}"])
+        writer.writerow(["id", f"x{EVIL}", "y", "words", f"label{EVIL}"])
         for i in range(60):
             label = ["b", EVIL][(i + (i == 19)) % 2] if i < 20 else ""
-            writer.writerow([f"{i}{EVIL}", *(rng.normal(size=2) + 9 * (i % 2)), label])
+            place = rng.normal(size=2) + 9 * (i % 2)
+            writer.writerow([f"{i}{EVIL}", *place, f"{EVIL[:60]}{i}", label])
     code = main(["classify", str(folder / "evil.csv"), "--label", f"label{EVIL}", "--id", "id",
                  "--quiet", "--report", str(folder / "r.html")])  # fmt: skip
     assert code == 0
@@ -226,16 +384,19 @@ def test_what_stands_in_the_table_is_only_text(evil):
     text = evil.read_text(encoding="utf-8")
     checker = _Checker()
     checker.feed(text)
-    assert (checker.open, checker.fetched, checker.pictures) == ([], [], 2)
+    assert (checker.open, checker.fetched, checker.pictures) == ([], [], 1)
     assert checker.scripts == 2
     shown = unescape(text)
     assert f"evil.csv: label{EVIL}" in shown
     assert f"label label{EVIL}" in shown
     assert EVIL[:23] in re.search(r"Labels to look at again(.*?)Health", shown, re.S)[1]
-    assert "49" not in shown[: shown.index("<h2>Summary")]
-    data = json.loads(re.search(r'id="rows">(.*?)</script>', text, re.S)[1])
-    assert data["classes"] == [EVIL[:80], "b"]
-    assert data["ids"][7] == f"7{EVIL}"[:80]
+    assert "49" not in shown[: shown.index("</h1>")]
+    data = script_data(text)
+    assert data["classes"] == [EVIL[:79] + "…", "b"]
+    assert data["ids"][7] == f"7{EVIL}"[:79] + "…"
+    assert data["columns"] == [f"x{EVIL}", "y", "words"]
+    assert data["cells"][2][7] == f"{EVIL[:60]}7"
+    assert f"<td>{EVIL[:60]}" in shown
 
 
 @needs_browser
@@ -259,16 +420,9 @@ def test_a_hundred_thousand_rows_open_in_a_few_seconds(tmp_path):
     assert code == 0
     start = time.perf_counter()
     dom = in_browser(tmp_path / "r.html")
-    assert 'data-ready="100000"' in dom
+    assert 'data-ready="30000"' in dom
+    assert (tmp_path / "r.html").stat().st_size < 4e6
     assert time.perf_counter() - start < 15
-
-
-def test_places():
-    X = np.random.default_rng(0).normal(size=(10, 3))
-    how, points = map_coordinates(X)
-    assert "PCA" in how
-    assert points.shape == (10, 2)
-    assert map_coordinates(X[:, :1])[1][:, 0].tolist() == X[:, 0].tolist()
 
 
 def test_without_validation_no_label_is_checked(tmp_path, monkeypatch):
@@ -281,17 +435,3 @@ def test_without_validation_no_label_is_checked(tmp_path, monkeypatch):
                  "--out", out, "--report", page])  # fmt: skip
     assert code == 0
     assert "Not looked for (--no-validate)" in (tmp_path / "r.html").read_text(encoding="utf-8")
-
-
-def test_rows_are_placed_by_umap_where_it_is_installed():
-    pytest.importorskip("umap")
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(40, 6)), rng.normal(size=(40, 6)) + 9])
-    how, points = map_coordinates(X)
-    assert how == "UMAP"
-    assert points.shape == (80, 2)
-    assert np.isfinite(points).all()
-    centers = points[:40].mean(axis=0), points[40:].mean(axis=0)
-    spread = max(points[:40].std(axis=0).max(), points[40:].std(axis=0).max())
-    assert np.linalg.norm(centers[0] - centers[1]) > 3 * spread
-    np.testing.assert_array_equal(map_coordinates(X)[1], points)  # the same again

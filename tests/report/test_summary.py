@@ -96,6 +96,14 @@ def test_the_estimate_is_that_of_the_fit(monkeypatch):
     assert valid["labels_found"] == clf.hidden_labels_.right.sum() < 17
     assert sum(tenth["answers"] for tenth in valid["reliability"]) == 17
     assert sum(tenth["right"] for tenth in valid["reliability"]) == valid["labels_found"]
+    hidden = clf.hidden_labels_
+    for code, told in enumerate(valid["per_class"]):
+        became = hidden.found[hidden.given == code].tolist()
+        assert told["class"] == str(code)
+        assert told["labels_judged"] == len(became) == (12, 5)[code]
+        assert told["labels_found"] == became.count(code)
+        assert told["mistaken"] == became.count(1 - code)
+        assert told["mistaken_for"] == (str(1 - code) if 1 - code in became else None)
     assert data["calibrated"] is True
     assert data["vote"]["sharpness"] == pytest.approx(clf.sharpness_, rel=1e-5)
     assert data["vote"]["class_prior"] == {"0": 0.5, "1": 0.5}

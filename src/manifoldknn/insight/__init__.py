@@ -2,5 +2,6 @@
 
 `suggestions` are rows to label next, `label_errors` labels that their neighbours contradict,
 `hidden_labels` what labelled rows would be called. `inspection` looks the graph over, `dimension`
-tells whether data lie on a manifold.
+tells whether data lie on a manifold. `layout` draws the map: a place in the plane for every row,
+near its neighbours.
 """

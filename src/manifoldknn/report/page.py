@@ -1,21 +1,22 @@
-"""One page to look at: what was found, how sure it is, and what to do next.
+"""One page for somebody who has to decide: how good, where not, what next; and a map of all rows.
 
-The page needs nothing but itself. Its pictures are there without scripts; a
-small script adds what a row is called and who voted for it where one points.
+The page needs nothing but itself. Without scripts all is there but the moving map, in whose place
+stands a picture.
 """
 
 import argparse
 import base64
 import platform
+from collections.abc import Iterable
 from importlib import metadata
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
-from sklearn.decomposition import PCA
 
 import manifoldknn
 from manifoldknn import find_label_errors, suggest
@@ -23,22 +24,44 @@ from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.heap import return_freed_memory
 from manifoldknn.base.parameters import PARAMETERS
 from manifoldknn.base.render import rendered
-from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.insight.inspection import GraphHealth
-from manifoldknn.report.raster import draw_points, png, shades, to_pixels
+from manifoldknn.report.dots import (
+    MOST_DOTS,
+    UNSURE,
+    brief,
+    drawn_rows,
+    numbered,
+    packed_dots,
+    places,
+    shown_cells,
+    voters_are_told,
+)
+from manifoldknn.report.raster import draw_points, png
 from manifoldknn.report.summary import known, summary_text
+from manifoldknn.tables.columns import grouped
 from manifoldknn.tables.session import Session
-from manifoldknn.vote.votes import normalized
 
-WIDTH, HEIGHT, MARGIN = 1160, 860, 24
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
+# Each is at least three times as light as a dark page and as dark as a white one.
+COLORS = (
+    "#2b7bd6", "#d1600a", "#1a9850", "#c4488f", "#8a63d2", "#0e8fa3", "#d8434e", "#85851a",
+    "#a0703c", "#75808c",
+)  # fmt: skip
+# Around 0: disc, square, triangle, diamond, triangle on its tip, cross, bar, standing bar.
+SHAPES = (
+    "M4.5 0A4.5 4.5 0 1 1 -4.5 0A4.5 4.5 0 1 1 4.5 0Z", "M-4 -4H4V4H-4Z", "M0 -5L5 4H-5Z",
+    "M0 -5.6L5.6 0L0 5.6L-5.6 0Z", "M0 5L5 -4H-5Z",
+    "M-1.7 -5H1.7V-1.7H5V1.7H1.7V5H-1.7V1.7H-5V-1.7H-1.7Z", "M-5.5 -2.3H5.5V2.3H-5.5Z",
+    "M-2.3 -5.5H2.3V5.5H-2.3Z", "M-5 -3L-3 -5L0 -2L3 -5L5 -3L2 0L5 3L3 5L0 2L-3 5L-5 3L-2 0Z",
+)  # fmt: skip
+_GRAY = "#8a8f96"  # of rows without an answer
+_SIDE, _MARGIN = 900, 16  # of the picture
 _SMALL, _LARGE = 3.0, 8.0
-_MOST_UMAP_ROWS = 20_000
 _MOST_LISTED = 200
 _MOST_IN_LEGEND = 40
 _BARS = 20
 _NEIGHBORS_SHOWN = 5
-_MOST_DECISIONS = 1 << 22  # rows times labels; beyond, finding who decided takes too long
+_LEVEL = (0.025, 0.975)
+_NOT_JUDGED = {"labels_judged": 0}
 
 
 def write_report(
@@ -49,132 +72,154 @@ def write_report(
     confidence: NDArray[np.float64],
     off_manifold: NDArray[np.float64],
 ) -> None:
-    """Write the report of a run to ``options.report``, `data` coming from `summary_data`."""
+    """Write the report of a run to ``options.report``, `data` coming from `summary_data`.
+
+    If `data` has ``trust``, a list of groups of answers with ``name``, ``rows`` and ``accuracy``
+    (None where unknown), they are shown beside the accuracy. ``columns`` and ``warnings`` may be
+    missing.
+    """
     clf = session.classifier
-    suggestions = _suggestions(session, options.n)
-    n_suspicious, suspicious = _suspicious(session) if options.validate else (0, None)
+    found = suggest(clf, options.n, index=session.ids)
+    errors = find_label_errors(clf, index=session.ids) if options.validate else None
     return_freed_memory()
-    codes = clf.fitted_.labels.numbers(clf.transduction_)
-    how, points = map_coordinates(clf.fitted_.index.X)
-    pixels = to_pixels(points, WIDTH, HEIGHT, MARGIN)
-    labeled = clf.labeled_indices_
-    names = [_color(i) for i in range(len(clf.classes_))]
-    colors = np.array([_rgb(name) for name in names] + [(180, 180, 180)], dtype=np.uint8)
+    suspects = np.empty(0, dtype=np.intp) if errors is None else errors.rows[:_MOST_LISTED]
     far = np.argsort(-off_manifold, kind="stable")[:5]
+    rows = drawn_rows(clf, np.concatenate([found.rows, suspects, far]))
+    cells = shown_cells(session, rows)
+    at = places(clf)[rows]
+    dots = packed_dots(session, rows, at, confidence, off_manifold > 1)
+    dots |= {"columns": list(cells), "cells": list(cells.values())}
+    dot_of = {int(row): dot for dot, row in enumerate(rows)}
+    unlabeled = session.labels == ""
+    classes = _classes(session, data, confidence)
     page = rendered(
         "manifoldknn.report",
         "page.html",
         name="standard input" if options.file == "-" else Path(options.file).name,
         label=options.label,
         data=data,
+        columns=grouped(session.columns),
         summary=summary_text(data | {"advice": [], "notes": []}),
-        how=how,
-        voters_are_told=_voters_are_told(clf),
-        legend=list(zip(names, map(_short, clf.classes_)))[:_MOST_IN_LEGEND],
-        n_unnamed=max(0, len(names) - _MOST_IN_LEGEND),
-        maps=[_picture(pixels, of, labeled) for of in (colors[codes], shades(confidence))],
-        histogram=np.histogram(confidence[session.labels == ""], _BARS, (0.0, 1.0))[0].tolist(),
-        chance=_chance(data["validation"]),
-        classes=_classes(data, dict(zip(map(str, clf.classes_), names))),
-        suggestions=suggestions,
-        suspicious=suspicious,
-        n_suspicious=n_suspicious,
+        marks=[_mark(i) for i in range(len(clf.classes_))],
+        most_in_legend=_MOST_IN_LEGEND,
+        picture=_picture(at, rows, session),
+        n_drawn=len(rows) if len(rows) == MOST_DOTS else 0,
+        voters_are_told=voters_are_told(clf),
+        histogram=np.histogram(confidence[unlabeled], _BARS, (0.0, 1.0))[0].tolist(),
+        chance=chance,
+        classes=classes,
+        weakest=sorted(filter(_mistakes, classes), key=_mistakes, reverse=True)[:3],
+        vaguest=min(
+            (c for c in classes if c["mean"] is not None), key=itemgetter("mean"), default=None
+        ),
+        n_unsure=int((confidence[unlabeled] < UNSURE).sum()),
+        n_odd=int((off_manifold[unlabeled] > 1).sum()),
+        unsure=UNSURE,
+        shown=list(cells),
+        suggestions=[
+            {"why": why} | _row(session, row, cells, dot_of)
+            for row, why in zip(found.rows, found.reasons)
+        ],
+        suspicious=None if errors is None else _suspicious(errors, session, cells, dot_of),
+        n_suspicious=0 if errors is None else len(errors),
         health=health,
         known=known,
-        short=_short,
-        farthest=[(session.ids[i], off_manifold[i]) for i in far],
+        short=brief,
+        farthest=[_row(session, i, cells, dot_of) | {"far": off_manifold[i]} for i in far],
         settings=_settings(clf, options),
-        rows=_rows_data(session, pixels, codes, confidence),
+        dots=dots | {"shapes": SHAPES, "colors": COLORS, "gray": _GRAY},
     )
     with replaced_file(options.report, force=options.force) as file:
         file.write(page.encode("utf-8", "replace"))
 
 
-def map_coordinates(X: Any) -> tuple[str, NDArray[np.float64]]:
-    """Place rows in the plane, by UMAP if it is installed and rows are few, else by PCA."""
-    if X.shape[1] == 1:
-        return "the only feature", np.column_stack([X[:, 0], np.zeros(len(X))]).astype(float)
-    if len(X) <= _MOST_UMAP_ROWS and len(X) > 15:
-        try:
-            from umap import UMAP
-        except ImportError:
-            pass
-        else:
-            points = UMAP(random_state=0, n_jobs=1).fit_transform(X)
-            return "UMAP", np.asarray(points, dtype=np.float64)
-    search = PCA(2, svd_solver="covariance_eigh" if X.shape[1] <= 1000 else "randomized")
-    search.set_params(random_state=0)
-    points = search.fit_transform(X)
-    share = float(search.explained_variance_ratio_.sum())
-    how = f"their two main directions (PCA, {share:.0%} of the spread)"
-    return how, np.asarray(points, dtype=np.float64)
+def _mark(number: int) -> dict[str, str]:
+    """Return colour and shape of a class: ninety pairs before one comes again."""
+    return {"color": COLORS[number % len(COLORS)], "shape": SHAPES[number % len(SHAPES)]}
 
 
-def _color(number: int) -> str:
-    """Return a colour for a class: seven that any eye tells apart, then others."""
-    if number < len(_COLORS):
-        return _COLORS[number]
-    hue = (number * 0.618034) % 1.0
-    channels = [0.25 + 0.5 * abs(((hue * 6 + k) % 6) - 3) / 3 for k in (0, 4, 2)]
-    return "#" + "".join(f"{round(255 * c):02x}" for c in channels)
-
-
-def _rgb(color: str) -> tuple[int, int, int]:
-    return int(color[1:3], 16), int(color[3:5], 16), int(color[5:7], 16)
-
-
-def _picture(pixels: NDArray[np.intp], colors: NDArray[np.uint8], labeled: NDArray[np.intp]) -> str:
-    picture = np.full((HEIGHT, WIDTH, 3), 255, dtype=np.uint8)
-    draw_points(picture, pixels, colors, _SMALL if len(pixels) < 20_000 else 1.5)
+def _picture(at: NDArray[np.float64], rows: NDArray[np.intp], session: Session) -> str:
+    """Return the map as a still picture, by class, labelled rows large."""
+    clf = session.classifier
+    marks = [_mark(i)["color"] for i in range(len(clf.classes_))] + [_GRAY]
+    colors = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in marks], dtype=np.uint8)
+    of_dots = colors[clf.fitted_.labels.numbers(clf.transduction_)[rows]]
+    picture = np.full((_SIDE, _SIDE, 3), 255, dtype=np.uint8)
+    pixels = np.round(_MARGIN + at * (_SIDE - 1 - 2 * _MARGIN)).astype(np.intp)
+    draw_points(picture, pixels, of_dots, _SMALL if len(rows) < 20_000 else 1.5)
+    labeled = np.flatnonzero(clf.fitted_.labels.codes[rows] >= 0)
     if len(labeled) <= 5000:  # more of them would cover everything
         black = np.zeros((len(labeled), 3), dtype=np.uint8)
         draw_points(picture, pixels[labeled], black, _LARGE)
-        draw_points(picture, pixels[labeled], colors[labeled], _LARGE - 2.5)
+        draw_points(picture, pixels[labeled], of_dots[labeled], _LARGE - 2.5)
     return "data:image/png;base64," + base64.b64encode(png(picture)).decode()
 
 
-def _short(value: Any, length: int = 60) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= length else text[: length - 1] + "…"
+def chance(right: int, answers: int) -> tuple[float, float]:
+    """Return between which shares answers may be right, if some were by chance.
+
+    >>> [round(end, 2) for end in chance(9, 10)]
+    [0.62, 0.99]
+    """
+    low, high = beta.ppf(_LEVEL, right + 0.5, answers - right + 0.5)
+    return float(low), float(high)
 
 
-def _chance(valid: dict[str, Any] | None) -> list[tuple[float, float]]:
-    """Return between which shares right every tenth of hidden labels may be by chance."""
-    both = [(tenth["right"], tenth["answers"]) for tenth in (valid or {}).get("reliability", [])]
-    return [tuple(beta.ppf([0.025, 0.975], k + 0.5, n - k + 0.5).tolist()) for k, n in both]
+def _classes(
+    session: Session, data: dict[str, Any], confidence: NDArray[np.float64]
+) -> list[dict[str, Any]]:
+    """Return what is known of each class, the one with most answers first."""
+    clf, n = session.classifier, len(session.classifier.classes_)
+    given, answers = clf.fitted_.labels.codes, clf.fitted_.labels.numbers(clf.transduction_)
+    judged = (data["validation"] or {}).get("per_class") or [_NOT_JUDGED] * n
+    sizes, told = np.bincount(answers + 1, minlength=n + 1), []  # no answer is -1
+    largest = np.argsort(-sizes[1:], kind="stable")[:_MOST_LISTED]
+    for code in [*largest.tolist(), *([-1] if sizes[0] else [])]:
+        sure = confidence[(answers == code) & (given < 0)]
+        told.append({
+            "name": "(none)" if code < 0 else brief(clf.classes_[code]),
+            "number": code,
+            "given": int((given == code).sum()) if code >= 0 else 0,
+            "found": int(sizes[code + 1]),
+            "unsure": int((sure < UNSURE).sum()),
+            "mean": float(sure.mean()) if sure.size else None,
+            "hidden": judged[code] if code >= 0 else _NOT_JUDGED,
+        })  # fmt: skip
+    return told
 
 
-def _classes(data: dict[str, Any], colors: dict[str, str]) -> list[tuple[str, int, int, str]]:
-    """Return name, labels, answers and colour of classes, the largest first."""
-    found, given = data["predicted_per_class"], data["labels_per_class"]
-    return [
-        (_short(name or "(none)"), given.get(name, 0), found[name], colors.get(name, "#b4b4b4"))
-        for name in sorted(found, key=lambda c: -found[c])[:_MOST_LISTED]
-    ]
+def _mistakes(told: dict[str, Any]) -> float:
+    """Return the share of a class's hidden labels that was not found again."""
+    judged = told["hidden"]["labels_judged"]
+    return 1.0 - told["hidden"]["labels_found"] / judged if judged else 0.0
 
 
-def _beside(session: Session, row: int) -> str:
-    """Return the nearest rows and what they are called."""
+def _row(
+    session: Session, row: int, cells: dict[str, list[str]], dot_of: dict[int, int]
+) -> dict[str, Any]:
+    """Return name, dot, cells and neighbours of a row."""
     near = session.classifier.fitted_.lists.indices[row, :_NEIGHBORS_SHOWN]
-    predicted = session.classifier.transduction_
-    return ", ".join(f"{_short(session.ids[i], 24)} ({_short(predicted[i], 24)})" for i in near)
+    answers, dot = session.classifier.transduction_, dot_of[int(row)]
+    beside = (f"{brief(session.ids[i], 24)} ({brief(answers[i], 24)})" for i in near)
+    return {
+        "id": ("row " if numbered(session) else "") + brief(session.ids[row], 60),
+        "dot": dot,
+        "cells": [column[dot] for column in cells.values()],
+        "near": ", ".join(beside),
+    }
 
 
-def _suggestions(session: Session, n: int) -> list[tuple[str, str, str]]:
-    found = suggest(session.classifier, n, index=session.ids)
+def _suspicious(
+    errors: Any, session: Session, cells: dict[str, list[str]], dot_of: dict[int, int]
+) -> list[dict[str, Any]]:
+    """Return the labels that look wrong, most suspicious first."""
+    columns: Iterable[Any] = zip(
+        errors.rows, errors.given, errors.suggested, errors.suggested_share
+    )
     return [
-        (_short(name), _short(reason, 200), _beside(session, row))
-        for name, row, reason in zip(found.ids, found.rows, found.reasons)
-    ]
-
-
-def _suspicious(session: Session) -> tuple[int, list[tuple[str, str, str, float, str]]]:
-    """Return how many labels look wrong, and the most suspicious of them."""
-    found = find_label_errors(session.classifier, index=session.ids)
-    columns = (found.ids, found.given, found.suggested, found.suggested_share, found.rows)
-    return len(found), [
-        (_short(name), _short(given), _short(better), share, _beside(session, row))
-        for name, given, better, share, row in islice(zip(*columns), _MOST_LISTED)
+        {"given": brief(given, 60), "better": brief(better, 60), "share": share}
+        | _row(session, row, cells, dot_of)
+        for row, given, better, share in islice(columns, _MOST_LISTED)
     ]
 
 
@@ -188,41 +233,3 @@ def _settings(clf: Any, options: argparse.Namespace) -> dict[str, str]:
         "columns": f"label {options.label}, id {named}, {scaled}",
         "versions": ", ".join(versions),
     }
-
-
-def _rows_data(
-    session: Session,
-    pixels: NDArray[np.intp],
-    codes: NDArray[np.intp],
-    confidence: NDArray[np.float64],
-) -> dict[str, Any]:
-    """Return what the script needs, a few bytes per row."""
-    clf, n = session.classifier, len(codes)
-    weights, voters = np.zeros((n, 0)), np.zeros((n, 0), dtype=np.intp)
-    if _voters_are_told(clf):
-        weights, voters = clf.kneighbors()
-    shares = normalized(weights) if clf.sharpness_ is None else weights
-    numbered = session.ids.dtype.kind == "i"
-    return {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "classes": [str(name)[:80] for name in clf.classes_],
-        "ids": None if numbered else [str(name)[:80] for name in session.ids],
-        "n_voters": int(voters.shape[1]),
-        "pixels": _packed(pixels, "<u2"),
-        "predicted": _packed(codes, "<i2"),
-        "given": _packed(clf.fitted_.labels.codes, "<i2"),
-        "confidence": _packed(np.round(255 * confidence), "<u1"),
-        "voters": _packed(voters, "<i4"),
-        "shares": _packed(np.round(255 * shares), "<u1"),
-    }
-
-
-def _voters_are_told(clf: ManifoldKNNClassifier) -> bool:
-    """Tell whether it is known, or found out quickly, who decided every row."""
-    n_decisions = len(clf.transduction_) * len(clf.labeled_indices_)
-    return clf.sharpness_ is None or n_decisions <= _MOST_DECISIONS
-
-
-def _packed(array: NDArray[Any], dtype: str) -> str:
-    return base64.b64encode(np.ascontiguousarray(array).astype(dtype).tobytes()).decode()

@@ -61,17 +61,17 @@ def summary_data(
                 str(name): _number(share) for name, share in zip(clf.classes_, clf.class_prior_)
             },
         },
-        "validation": _validation(hidden) if validated else None,
+        "validation": _validation(hidden, clf.classes_) if validated else None,
         "advice": list(health.advice),
         "notes": list(session.notes),
         "seconds": {name: round(s, 2) for name, s in session.seconds.items()},
     }
 
 
-def _validation(hidden: HiddenLabels | None) -> dict[str, Any]:
+def _validation(hidden: HiddenLabels | None, classes: NDArray[Any]) -> dict[str, Any]:
     if hidden is None:
-        none = {"labels_judged": 0, "labels_found": 0, "groups": 0, "reliability": []}
-        return {"accuracy": None, "interval": None, **none}
+        none = {"labels_judged": 0, "labels_found": 0, "groups": 0}
+        return {"accuracy": None, "interval": None, **none, "reliability": [], "per_class": []}
     names = ("from", "to", "answers", "right")
     return {
         "accuracy": _number(hidden.accuracy),
@@ -80,7 +80,27 @@ def _validation(hidden: HiddenLabels | None) -> dict[str, Any]:
         "labels_found": int(hidden.right.sum()),
         "groups": hidden.n_folds,
         "reliability": [dict(zip(names, tenth)) for tenth in hidden.reliability()],
+        "per_class": _per_class(hidden, list(map(str, classes))),
     }
+
+
+def _per_class(hidden: HiddenLabels, names: list[str]) -> list[dict[str, Any]]:
+    """Return how many hidden labels of each class were found again, and what most others became."""
+    pairs = np.zeros((len(names), len(names) + 1), dtype=np.intp)  # nobody's answer comes last
+    np.add.at(pairs, (hidden.given, hidden.found), 1)
+    right, judged = pairs.diagonal().copy(), pairs.sum(axis=1)
+    np.fill_diagonal(pairs, 0)
+    worst = pairs.argmax(axis=1)
+    return [
+        {
+            "class": name,
+            "labels_judged": int(judged[c]),
+            "labels_found": int(right[c]),
+            "mistaken_for": [*names, None][worst[c]] if pairs[c].any() else None,
+            "mistaken": int(pairs[c, worst[c]]),
+        }
+        for c, name in enumerate(names)
+    ]
 
 
 def _number(value: Any) -> float | None:
