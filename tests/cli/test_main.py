@@ -341,6 +341,38 @@ def test_the_index_of_a_frame_is_no_feature(capsys):
     assert all(numbers[row["id"]] == row["row"] for row in json.loads(out)["rows"])
 
 
+@pytest.mark.usefixtures("flowers")
+def test_rows_to_begin_with(capsys):
+    right = truth()
+    common = ["flowers.csv", "--id", "id", "--quiet", "--json"]
+    found = {}
+    for n in ("2", "9"):
+        code, out, err = run(capsys, "suggest", *common, "--drop", "species", "-n", n)
+        assert code == 0, err
+        found[n] = json.loads(out)["rows"]
+    assert found["9"][:2] == found["2"]
+    assert {right[row["id"]] for row in found["9"]} == set(right.values())
+    assert all(row["reason"].startswith("typical of about ") for row in found["9"])
+    Path("bad.csv").write_text(relabelled(lambda _: ""))
+    code, out, err = run(capsys, "suggest", "bad.csv", "--label", "species", *common[1:], "-n", "9")
+    assert (code, json.loads(out)["rows"]) == (0, found["9"]), err
+    known = found["9"][0]["id"]
+    lines = Path("bad.csv").read_text().splitlines()
+    lines = [line + right[known] if line.startswith(known) else line for line in lines]
+    Path("one.csv").write_text("\n".join(lines) + "\n")
+    Path("links.csv").write_text(f"a,b\n{known},{found['9'][1]['id']}\n")
+    line = ["suggest", "one.csv", "--label", "species", *common[1:], "-n", "8"]
+    code, out, err = run(capsys, *line)
+    assert code == 0, err
+    assert [row["id"] for row in json.loads(out)["rows"]] == [row["id"] for row in found["9"][1:]]
+    code, out, err = run(capsys, *line, "--must-link", "links.csv")
+    assert code == 0, err
+    assert json.loads(out)["rows"][0]["id"] != found["9"][1]["id"]
+    code, out, err = run(capsys, "classify", "bad.csv", "--label", "species", "--quiet")
+    assert code == 2
+    assert "`manifoldknn suggest` names rows to begin with" in err
+
+
 def test_a_file_with_every_label(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

@@ -56,7 +56,7 @@ class EncodedLabels:
         return EncodedLabels(self.classes[used], renumbered, self.marker)
 
 
-def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
+def encode_labels(y: Any, *, unlabeled: Any = "auto", none: bool = False) -> EncodedLabels:
     """Validate ``y``, find its unlabelled entries and number its classes, or raise ValueError.
 
     `y` holds integers, whole floats, booleans, strings or bytes: a sequence, a NumPy array, or a
@@ -65,6 +65,7 @@ def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
     `unlabeled` is the value that means "unlabelled", as missing values (None, NaN, NaT, NA, null,
     masked) always do. With "auto", -1 and the empty string do. With any other value -1 may be a
     class; None or NaN leave only the missing values. "auto" itself may be a class, not the marker.
+    With `none`, all may be unlabelled.
 
     The marker of the answer is `unlabeled` where given, else -1 for integers, NaN for floats, ""
     for string dtypes, None for booleans, and for objects the first unlabelled value in `y`, or
@@ -87,9 +88,12 @@ def encode_labels(y: Any, *, unlabeled: Any = "auto") -> EncodedLabels:
     skipped = find(values, marker, auto)
     labels = values[~skipped]
     if not len(labels):
+        if none:
+            return EncodedLabels(labels, np.full(len(missing), -1, dtype=np.intp), unlabeled)
         raise ValueError(
             f"y has no labelled sample: all {len(missing)} entries count as unlabelled with "
-            f"unlabeled={unlabeled!r}. Label at least one, or change `unlabeled`."
+            f"unlabeled={unlabeled!r}. Label at least one (`manifoldknn.suggest` names rows to "
+            "begin with), or change `unlabeled`."
         )
     family = _check_labels(labels)
     foreign = not (auto or _is_missing(marker) or _family(marker) == family)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from manifoldknn import find_label_errors, inspect, persist, suggest
+from manifoldknn import find_label_errors, inspect, persist
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.heap import return_large_arrays_at_once
 from manifoldknn.base.progress import spoken
@@ -173,7 +173,7 @@ def _suggest(options: argparse.Namespace) -> None:
     check_targets(options, {"--out": options.out})
     with opened(options) as table:
         session = _learned(table, options)
-        found = suggest(session.classifier, options.n, index=session.ids)
+        found = session.suggested(options.n)
     _list(found.to_dict(), ["id", "uncertainty", "reason"], session, options)
 
 

@@ -23,6 +23,7 @@ from manifoldknn.base.parameters import PARAMETERS, check_parameters
 from manifoldknn.base.progress import timed_stages
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
 from manifoldknn.exceptions import EverythingLabeledWarning, ManifoldKNNWarning, UnreachedError
+from manifoldknn.insight.suggestions import Suggestions, suggest
 from manifoldknn.model.cautions import partner_words
 from manifoldknn.search.neighbors import check_metric
 from manifoldknn.tables import cells
@@ -40,6 +41,7 @@ _NOTHING_LEFT = {
     "classify": "every row has a label, so nothing is left to find out.",
     "suggest": "every row has a label, so there is no row to suggest.",
 }
+_HOW_TO_BEGIN = "`manifoldknn suggest` names rows to begin with"
 _HOW_UNLABELED = (
     "Empty the cells of rows without a label, or name what stands there with --unlabeled"
 )
@@ -69,11 +71,18 @@ class Session:
     seconds: dict[str, float] = field(default_factory=dict)  # how long each stage took
     notes: list[str] = field(default_factory=list)  # what the user should know
     columns: list[Use] = field(default_factory=list)  # what became of every column of the file
+    unlearned: dict[str, Any] = field(default_factory=dict)  # what `suggest` takes instead
 
     @property
     def warnings(self) -> list[str]:
         """What must not be overlooked."""
         return alarms(self.columns)
+
+    def suggested(self, n: int) -> Suggestions:
+        """Return rows to label next, also where labels are too few to learn from."""
+        source = self.unlearned or {"source": self.classifier}
+        with stage(self.seconds, "suggestions"), noted(self.notes), _said_as_options(self.ids):
+            return suggest(n=n, index=self.ids, **source)
 
 
 @contextmanager
@@ -167,11 +176,15 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         check_metric(classifier.metric, is_sparse=False)
     used = _used_columns(table, options, notes)
     with stage(seconds, "reading"):
-        special = [options.label] + ([] if options.id is None else [options.id])
+        special = [name for name in (options.label, options.id) if name is not None]
         texts = table.texts(special, then=used)
         if table.n_rows < 3:
             raise TableError(f"the file has only {table.n_rows} rows: bring at least 3")
-        labels = clean_labels(texts[options.label], options.label, options.unlabeled, notes)
+        begins = options.command == "suggest"  # and needs no labels yet
+        labels = np.full(table.n_rows, "", dtype=object)
+        if options.label is not None:
+            told = texts[options.label], options.label, options.unlabeled, notes
+            labels = clean_labels(*told, begins=begins)
         ids = column_ids(texts, options.id, table.n_rows)
         if isinstance(options.class_prior, dict):
             classifier.class_prior = _named_prior(options.class_prior, set(labels.tolist()) - {""})
@@ -189,14 +202,18 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         table.release()
         notes.extend([*manner_notes(table), *step.notes, *left_out_notes(step.left_out)])
     _check_features(X)
-    with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):
-        classifier.fit(X, labels, **links)
-    notes.extend(partner_words(classifier))
-    classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
+    unlearned: dict[str, Any] = {}
+    if begins and len(set(labels.tolist()) - {""}) < 2:
+        unlearned = {"source": X, "y": labels, "estimator": classifier, **links}
+    else:
+        with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):
+            classifier.fit(X, labels, **links)
+        notes.extend(partner_words(classifier))
+        classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
     return_freed_memory()
     columns = every_use(table, step.uses, {options.label: "label", options.id: "id"})
     notes[:0] = alarms(columns)
-    return Session(table, ids, labels, step, classifier, seconds, notes, columns)
+    return Session(table, ids, labels, step, classifier, seconds, notes, columns, unlearned)
 
 
 def _suits_a_forest(command: str, classifier: ManifoldKNNClassifier, labels: NDArray[Any]) -> bool:
@@ -222,7 +239,8 @@ def _check_features(X: NDArray[Any]) -> None:
 
 def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -> list[str]:
     """Return the columns to make features of; say which of those named do not exist."""
-    special = {"--label": [options.label], "--id": [] if options.id is None else [options.id]}
+    single = {"--label": options.label, "--id": options.id}
+    special = {option: [name] for option, name in single.items() if name is not None}
     named = {"--features": options.features or [], "--drop": options.drop or []}
     for option, names in (special | named).items():
         for name in names:
@@ -243,11 +261,13 @@ def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -
     return used
 
 
-def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[str]) -> NDArray[Any]:
+def clean_labels(
+    texts: list[str], name: str, marker: str | None, notes: list[str], *, begins: bool = False
+) -> NDArray[Any]:
     """Return labels trimmed, "" where there is none, and note what was done.
 
     The `marker` is further text that means "no label"; if "", only empty cells do. If it is None
-    and all labels are whole numbers, -1 means it too.
+    and all labels are whole numbers, -1 means it too. Who only `begins` needs no two classes.
 
     >>> notes = []
     >>> clean_labels([" a", "b", "", "a"], "kind", None, notes).tolist(), notes
@@ -277,11 +297,12 @@ def clean_labels(texts: list[str], name: str, marker: str | None, notes: list[st
     labels = np.empty(len(trimmed), dtype=object)
     labels[:] = ["" if text == marker else text for text in trimmed]
     classes = set(labels.tolist()) - {""}
-    if not classes:
+    if not (classes or begins):
         raise TableError(
-            f"column {name!r} has no labels: fill in a few, of at least two classes{minus_one}"
+            f"column {name!r} has no labels: fill in a few, of at least two classes; "
+            f"{_HOW_TO_BEGIN}{minus_one}"
         )
-    if len(classes) == 1:
+    if len(classes) == 1 and not begins:
         raise TableError(
             f"column {name!r} has one class only, {classes.pop()!r}: label rows of another class "
             f"too{minus_one}"
