@@ -16,7 +16,7 @@ from manifoldknn.cli.main import main
 from manifoldknn.files.archive import read_archive, write_archive
 
 FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
-FORM = {"kind": "manifoldknn model", "version": 2}
+FORM = {"kind": "manifoldknn model", "version": 4}
 
 
 @pytest.fixture(scope="module")
