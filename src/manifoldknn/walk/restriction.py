@@ -115,14 +115,14 @@ def _log_norm_bound(size: Any, parts: Parts, half_log_degrees: Any, alpha: float
 
 
 class _Product:
-    """v → v - α(S v + must-links) in one precision.
+    """v → v - α(S v + must-links) in one precision; `off` is -αS.
 
     Must-links are D^-½ (YYᵀ - I) D^-½ on the labelled rows, never written out: O(l).
     """
 
     def __init__(
         self,
-        s: Any,
+        off: Any,
         linked: NDArray[np.intp],
         group: NDArray[np.intp],
         scale: NDArray[np.float64],
@@ -130,15 +130,15 @@ class _Product:
         dtype: Any,
     ) -> None:
         self._alpha = alpha
-        self.s = _converted(s, dtype)
+        self.off = _converted(off, dtype)
         self.linked = linked
         self.scale = scale.astype(dtype)[:, None]
         size = len(linked), int(group.max(initial=0)) + 1
         self.indicator = sparse.csr_array(
             (
                 np.ones(len(linked), dtype=dtype),
-                group.astype(s.indices.dtype),
-                np.arange(len(linked) + 1, dtype=s.indptr.dtype),
+                group.astype(off.indices.dtype),
+                np.arange(len(linked) + 1, dtype=off.indptr.dtype),
             ),
             shape=size,
         )
@@ -150,23 +150,23 @@ class _Product:
         if self.linked.size:
             scaled = self.scale * v[self.linked]
             sums = self.indicator @ (self.gather @ scaled)
-            out[self.linked] += self.scale * (sums - scaled)
-        out *= -out.dtype.type(self._alpha)
+            out[self.linked] -= out.dtype.type(self._alpha) * self.scale * (sums - scaled)
         out += v
         return out
 
     def _rows_times(self, v: NDArray[Any], crew: Crew) -> NDArray[Any]:
-        """Return S v, rows shared out over threads: each row is summed by one."""
-        shares = min(len(crew), self.s.nnz * v.shape[1] // _ENTRIES_PER_THREAD)
+        """Return -αS v, rows shared out over threads: each row is summed by one."""
+        off = self.off
+        shares = min(len(crew), off.nnz * v.shape[1] // _ENTRIES_PER_THREAD)
         if shares < 2:
-            return np.asarray(self.s @ v)
-        cuts = np.searchsorted(self.s.indptr, np.linspace(0, self.s.nnz, shares + 1)[1:-1])
-        bounds = [0, *cuts.tolist(), self.s.shape[0]]
-        out = np.empty((self.s.shape[0], v.shape[1]), dtype=v.dtype)
+            return np.asarray(off @ v)
+        cuts = np.searchsorted(off.indptr, np.linspace(0, off.nnz, shares + 1)[1:-1])
+        bounds = [0, *cuts.tolist(), off.shape[0]]
+        out = np.empty((off.shape[0], v.shape[1]), dtype=v.dtype)
 
         def fill(ends: tuple[int, int]) -> None:
             rows = slice(*ends)
-            out[rows] = row_range(self.s, rows) @ v
+            out[rows] = row_range(off, rows) @ v
 
         crew.do(fill, list(pairwise(bounds)))
         return out
@@ -178,7 +178,7 @@ class SparseRestriction:
     Parameters
     ----------
     s : csr_array
-        S_UU without must-links.
+        S_UU without must-links; it is taken over.
     linked, group : ndarray of int
         Rows with must-links and their class.
     half_log_degrees : ndarray
@@ -203,6 +203,7 @@ class SparseRestriction:
         levels: Levels = (),
         n_jobs: int | None = 1,
     ) -> None:
+        s.data *= -alpha
         parts = s, linked, group, np.exp(-half_log_degrees[linked]), alpha
         self.half_log_degrees, self.alpha = half_log_degrees, alpha
         self._double, self._single = _Product(*parts, np.float64), _Product(*parts, np.float32)
@@ -220,7 +221,7 @@ class SparseRestriction:
                 (product.scale[:, 0], (product.linked, product.indicator.indices)), shape=(n, m)
             )
             self._preconditioner = Preconditioner(
-                product.s, links, self.half_log_degrees, self._levels, self.alpha
+                product.off, links, self.half_log_degrees, self._levels, self.alpha
             )
         return self._preconditioner
 
