@@ -74,7 +74,7 @@ def prepared(name, **params):
 
 def walked(name, way_name):
     """Walk from all labels in a forced way."""
-    from manifoldknn.vote import ties
+    from manifoldknn.vote import shared_graph as sharing
     from manifoldknn.vote.densities import class_densities
     from manifoldknn.walk import choose, reduction
     from manifoldknn.walk.aggregates import aggregates
@@ -98,7 +98,7 @@ def walked(name, way_name):
             if way_name.endswith("parts"):
                 patch = mock.patch.object(reduction, "solve_by_parts", solve_by_levels)
                 patches.enter_context(patch)
-            ready = ties.ready_graph(graph, labeled, alpha, way, n_jobs=None)
+            ready = sharing.ready_graph(graph, labeled, alpha, way, n_jobs=None)
             found = class_densities(
                 ready, labeled, y[labeled], y.max() + 1, alpha, tol=1e-3, max_iter=10_000
             )
@@ -111,7 +111,7 @@ def walked(name, way_name):
 def hidden(name, what):
     """Hide labels in five groups, without one of the things that make it quick."""
     from manifoldknn.vote import hidden as room
-    from manifoldknn.vote import ties
+    from manifoldknn.vote import shared_graph as sharing
     from manifoldknn.vote.densities import class_densities
 
     recipe, graph, y, alpha, way = prepared(name)
@@ -121,13 +121,13 @@ def hidden(name, what):
         return class_densities(*args, **options | {"settle": False})
 
     def work():
-        few = 0.0 if what in ("an elimination each", "both") else ties._FEW
+        few = 0.0 if what in ("an elimination each", "both") else sharing._FEW
         densities = bounded if what in ("bounds on errors", "both") else class_densities
         with (
-            mock.patch.object(ties, "_FEW", few),
+            mock.patch.object(sharing, "_FEW", few),
             mock.patch.object(room, "class_densities", densities),
         ):
-            shared = ties.SharedGraph(graph, recipe.touched(y), alpha, way)
+            shared = sharing.SharedGraph(graph, recipe.touched(y), alpha, way)
             room.hidden_densities(y, groups, y.max() + 1, shared, tol=1e-2, max_iter=10_000)
         return {}
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.walk.aggregates import Levels, aggregates
-from manifoldknn.walk.fill import factorization_pays
+from manifoldknn.walk.factor_cost import factorization_pays
+from manifoldknn.walk.iteration import LONG_WALK
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import ReducedGraph, reduced_graph
-from manifoldknn.walk.restriction import LONG_WALK
 
 logger = logging.getLogger(__name__)
 

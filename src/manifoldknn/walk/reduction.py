@@ -4,7 +4,7 @@ A graph of samples has many rows with three to six neighbours. Two rounds of
 elimination halve the number of rows for half as many entries more, and the smaller
 system, scaled to a diagonal of ones again, is better conditioned as well.
 
-The bounds of `restriction` hold for the smaller system. Eliminating rows leaves the
+The bounds of `iteration` hold for the smaller system. Eliminating rows leaves the
 smallest eigenvalue at 1 - α or above, and A√d ≥ (1 - α)√d for the rows that stay;
 scaling up by s ≥ 1 turns √d into √d / s and keeps both.
 """
