@@ -25,9 +25,9 @@ import numpy as np
 from draws import load, picked
 from machine import commit
 from report import markdown_table
-from samples import hide_labels, made
+from samples import hide_labels
 from scipy import sparse
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_blobs
 
 from manifoldknn.base.heap import return_freed_memory
 
@@ -43,9 +43,8 @@ PROBLEMS = {
     "iteration ends before a factor or groups of rows are made.",
     "mnist": "30,000 rows of MNIST, 100 labels. The factor is large, and walks are long: groups "
     "of rows carry news far in one step.",
-    "far classes": "50,000 rows on thirty surfaces far from each other, in ten classes. A factor "
-    "is small here too. To iterate, parts are solved one by one: what one surface knows of a far "
-    "class is too small for one system.",
+    "far classes": "Five clouds of 4,000 rows of 50 columns, far from each other, a class each. "
+    "What a cloud knows of a far class is too small for one system: parts are solved one by one.",
 }
 LIMIT = 45  # seconds, the graph included
 MOST_DENSE = 5000  # rows
@@ -58,7 +57,7 @@ def problem(name):
         X = rng.random((50_000, 2))
         y = (5 * X[:, 0]).astype(int) + 5 * (X[:, 1] > 0.5)
     elif name == "far classes":
-        X, y = made(50_000)
+        X, y = make_blobs(20_000, 50, centers=5, random_state=0)
     elif name == "every pair":
         X, y = load_digits(return_X_y=True)
     else:

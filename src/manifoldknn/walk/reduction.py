@@ -89,19 +89,9 @@ class ReducedGraph:
     def from_core(
         self, log_core: NDArray[np.float64], rows: NDArray[np.intp] | None = None
     ) -> NDArray[np.float64]:
-        """Return the logarithms of all rows, given those of the core.
+        """Return logarithms of all rows, or of those wanted, given those of the core's solution.
 
-        Parameters
-        ----------
-        log_core : ndarray of shape (n_core, n_columns)
-            Logarithms of the solution of the smaller system.
-        rows : ndarray of int, optional
-            The rows wanted, if not all.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_columns)
-            The same, and those of the eliminated rows. Rows of the core alone cost nothing.
+        Rows of the core alone cost nothing.
         """
         if rows is not None:
             at = self.places[rows]
