@@ -70,19 +70,9 @@ def log_error(
 ) -> Any:
     """Return the logarithm of the smallest bound in the text of this module, for every entry.
 
-    Parameters
-    ----------
-    size : array of shape (n_rows, n_columns)
-        |r|, which is written over.
-    parts : Parts
-        Of these rows; errors are bounded part by part.
-    half_log_degrees : array of shape (n_rows,)
-        log √d.
-    alpha : float
-        Share of strength kept per step.
-    spread : callable, optional
-        Returns about A⁻¹ times a column, and what is left of that; without it, the third bound
-        is left out.
+    `size` is |r|, which is written over; errors are bounded part by part. `half_log_degrees` are
+    log √d. `spread` returns about A⁻¹ times a column, and what is left of that; without it, the
+    third bound is left out.
     """
     xp, kernels = parts.kernels.xp, parts.kernels
     plain = _log_norm_bound(size, parts, half_log_degrees, alpha)
@@ -235,25 +225,8 @@ class SparseRestriction:
     ) -> tuple[NDArray[np.float64], int, bool]:
         """Solve A_UU e = residual to a relative residual of `tol`, in single precision.
 
-        Parameters
-        ----------
-        residual : ndarray of shape (n_rows, n_columns)
-            What is left of the right-hand sides.
-        tol : float
-            Relative residual, not below 1e-5.
-        max_iter : int
-            Limit on iterations.
-        watch : callable, optional
-            As in `block_cg`.
-
-        Returns
-        -------
-        correction : ndarray of shape (n_rows, n_columns)
-            To be added to the solution.
-        n_iter : int
-            Products with the matrix that were needed.
-        converged : bool
-            Whether `tol` was reached.
+        It is not below 1e-5; `watch` is as in `block_cg`. Returns e, to be added to the solution,
+        the products with the matrix that were needed, and whether `tol` was reached.
         """
         scale = np.maximum(residual.max(axis=0, initial=0.0), -residual.min(axis=0, initial=0.0))
         scale[scale == 0] = 1.0
