@@ -5,6 +5,7 @@
 #   make test ARGS="-k walk -x"          more arguments for pytest
 #   make bench ARGS="mnist labels"       or for the benchmarks
 #   make reproduce ARGS="--quick"        or for the paper's tables and figures
+#   make docs ARGS="-D plot_gallery=0"   or for Sphinx: pages without running examples
 
 PYTHON ?= python3
 ARGS ?=
@@ -21,7 +22,7 @@ pip_install := -m pip install -qq
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo torch test test-quick test-oldest bench bench-quick reproduce lint format clean
+.PHONY: help demo torch test test-quick test-oldest bench bench-quick reproduce docs package lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +51,20 @@ bench-quick: .venv/.for-bench ## the same at small sizes, in under three minutes
 reproduce: .venv/.for-reproduce ## make every table and figure of the paper
 	$(python) -m manifoldknn reproduce $(ARGS)
 
+docs: .venv/.for-docs ## build the site into build/docs/html and run every example in it
+	$(python) -m sphinx -b html --fail-on-warning --keep-going -d build/docs/tree $(ARGS) docs build/docs/html
+
+package: .venv/.for-package ## build wheel and source archive, and try both in environments of their own
+	rm -rf dist build/package
+	$(python) -m build --outdir dist
+	$(python) -m twine check --strict dist/*
+	@for archive in dist/*.whl dist/*.tar.gz; do \
+		rm -rf build/package && $(python) -m venv build/package && \
+		build/package/bin/python $(pip_install) "$$archive" && \
+		cp examples/flowers.csv build/package && cd build/package && \
+		bin/manifoldknn classify flowers.csv --label species --id id --quiet --out labelled.csv && cd ../.. || exit 1; \
+	done
+
 lint: .venv/.for-lint ## check style, formatting, types and who imports whom
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
@@ -62,6 +77,7 @@ format: .venv/.for-lint ## put style and formatting right where that is safe
 
 clean: ## remove the environments, caches and build products
 	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf docs/gallery docs/tutorials docs/reference/generated docs/changelog.rst
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Below: the environments. A stamp file says that something is installed; it is
@@ -97,6 +113,16 @@ clean: ## remove the environments, caches and build products
 	@echo "Installing manifoldknn and what the paper's experiments need into $(@D)"
 	@$(python) $(pip_install) --editable ".[plots]"
 	@$(python) $(pip_install) "graphlearning>=1.7" || echo "GraphLearning is left out"
+	@touch $@
+
+.venv/.for-docs: pyproject.toml .venv/.python$(version)
+	@echo "Installing manifoldknn and what the site needs into $(@D)"
+	@$(python) $(pip_install) --editable . --group docs
+	@touch $@
+
+.venv/.for-package: pyproject.toml .venv/.python$(version)
+	@echo "Installing what builds and checks packages into $(@D)"
+	@$(python) $(pip_install) --group package
 	@touch $@
 
 .venv/.for-lint: pyproject.toml .venv/.python$(version)

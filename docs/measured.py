@@ -28,12 +28,15 @@ def told() -> dict[str, Any]:
 
 @cache
 def records(source: str) -> list[dict[str, Any]]:
-    """Return the rows of a CSV file, or those of ``file.json#case``."""
+    """Return the rows of a CSV file, those of ``file.json#case``, or a table of names and numbers."""
     name, _, case = source.partition("#")
     path = next(folder / name for folder in FOLDERS if (folder / name).exists())
     text = path.read_text(encoding="utf-8")
     if case:
         return json.loads(text)[case]["rows"]
+    if name.endswith(".md"):  # a table of names and numbers
+        cells = (line.strip("| ").split(" | ") for line in text.splitlines() if line[:1] == "|")
+        return [{pair[0]: pair[1].split()[0] for pair in cells if len(pair) == 2}]
     return list(csv.DictReader(text.splitlines()))
 
 

@@ -1,0 +1,150 @@
+"""The site: exactly the public names, no number typed by hand, short sentences, links that lead somewhere."""
+
+import importlib
+import pkgutil
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import manifoldknn
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs"))
+
+generated = importlib.import_module("generated")
+measured = importlib.import_module("measured")
+
+MADE = {"reference/api.rst", "reference/command.rst", "reference/json.rst", "changelog.rst"}
+PAGES = [
+    path
+    for path in sorted((ROOT / "docs").rglob("*.rst"))
+    if not {"generated", "gallery", "tutorials", "sg_execution_times.rst"} & set(path.parts)
+    and path.relative_to(ROOT / "docs").as_posix() not in MADE
+]
+EXAMPLES = sorted((ROOT / "examples").glob("*/plot_*.py"))
+# Numbers with a unit that are no results: settings, definitions and examples.
+SETTINGS = {
+    "99 %": "the limit of off_manifold",
+    "97 %": "the recall that the search is widened to",
+    "95 %": "the level of the interval",
+    "80 %": "an example of a confidence",
+    "5 %": "an example of a cell",
+    "3.2 mg": "an example of a cell",
+}
+
+
+def prose(path):
+    """Return the text of a page without code, tables and directives; of an example, its comments."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        head = text.split('"""')[1]
+        blocks = re.findall(r"^# %%\n((?:#.*\n)+)", text, re.M)
+        text = "\n\n".join([head, *(re.sub(r"^# ?", "", block, flags=re.M) for block in blocks)])
+    if path.suffix == ".md":
+        text = re.sub(r"```.*?```", "", text, flags=re.S)
+        text = re.sub(r"^\|.*$|^!\[.*$|^#.*$|<!--.*?-->", "\n", text, flags=re.M)
+        return re.sub(r"\]\([^)]*\)", "]", text)
+    text = re.sub(r"^\.\. code-block::.*\n(?:\n|[ ]+.*\n)*", "\n\n", text, flags=re.M)
+    text = re.sub(r"^\.\. .*\n(?:[ ]+:.*\n)*", "\n\n", text, flags=re.M)
+    return re.sub(r"^([=\-~])\1+$", "\n", text, flags=re.M)
+
+
+def test_reference_has_exactly_the_public_names():
+    names = generated.public_names()
+    assert sorted(names["manifoldknn"]) == sorted(manifoldknn.__all__)
+    rooms = {m.name for m in pkgutil.iter_modules(manifoldknn.__path__)}
+    for module, public in names.items():
+        assert public == list(importlib.import_module(module).__all__)
+    for room in rooms:
+        found = importlib.import_module(f"manifoldknn.{room}") if room != "__main__" else None
+        assert hasattr(found, "__all__") == (f"manifoldknn.{room}" in names)
+    page = generated.api_page()
+    listed = re.findall(r"^   (\w+)$", page, re.M)
+    assert sorted(listed) == sorted(name for public in names.values() for name in public)
+
+
+def test_command_reference_has_every_option():
+    told = tomllib.loads((generated.PACKAGE / "cli" / "options.toml").read_text(encoding="utf-8"))
+    page = generated.cli_page()
+    for command in told["commands"]:
+        assert f"manifoldknn {command}\n-----" in page
+    for options in told["sections"].values():
+        for option in options:
+            if option.startswith("-"):
+                assert re.search(rf"^\.\. option:: {option.replace('_', '-')}( |$)", page, re.M)
+
+
+def test_every_quoted_number_is_in_a_file_and_none_is_left_over():
+    quoted = {"values": set(), "tables": set()}
+    for path in [*PAGES, *EXAMPLES]:
+        text = path.read_text(encoding="utf-8")
+        quoted["values"] |= set(re.findall(r":measured:`(\w+)`", text))
+        quoted["tables"] |= set(re.findall(r"\.\. measured:: (\w+)", text))
+    quoted["tables"] |= set(re.findall(r"<!-- measured (\w+) -->", measured.README.read_text("utf-8")))
+    assert quoted["values"] == set(measured.told()["values"])
+    assert quoted["tables"] == set(measured.told()["tables"])
+    for name in quoted["values"]:
+        assert float(measured.value(name)) >= 0
+    for name in quoted["tables"]:
+        head, rows = measured.table(name)
+        assert rows
+        assert {len(row) for row in rows} == {len(head)}
+        assert measured.origin(name)
+
+
+@pytest.mark.parametrize("path", [*PAGES, *EXAMPLES, measured.README], ids=lambda p: p.stem)
+def test_no_result_is_typed(path):
+    text = re.sub(r":measured:`\w+`", "", prose(path)).replace("``", "")
+    unit = r"(?:%|s|seconds|ms|milliseconds|minutes|MB|GB|points)(?![\w-])"
+    found = [" ".join(n.split()) for n in re.findall(rf"(?<![\w.])\d[\d.,]*\s?{unit}", text)]
+    assert [number for number in found if number not in SETTINGS] == []
+
+
+@pytest.mark.parametrize("path", [*PAGES, *EXAMPLES, measured.README], ids=lambda p: p.stem)
+def test_sentences_are_short(path):
+    text = re.sub(r"`([^`<]*?)\s*<[^>]*>`_*", r"\1", prose(path))
+    for block in re.split(r"\n\s*\n|\n\s*[-*\d]+\.? ", text):
+        for sentence in re.split(r"[.?!:;](?:\*\*)?(?:\s|$)", block):
+            assert len(re.findall(r"[\w'’-]*[A-Za-z][\w'’-]*", sentence)) <= 25, sentence
+
+
+def test_files_that_hold_the_same_measurement_agree():
+    methods = {"classes": "mkNN default", "neighbors": "mkNN, the paper's vote"}
+    for data in ("usps", "segmentation", "banknote", "pendigits", "multifeature", "satlog"):
+        for protocol in ("b3", "r3", "r10"):
+            for vote, method in methods.items():
+                where = {"data": data, "protocol": protocol}
+                one = measured.mean("draws-errors.csv", where | {"vote": vote}, "error")
+                other = measured.mean("draws.csv", where | {"method": method}, "error")
+                assert one == pytest.approx(other, abs=0.05)
+
+
+def test_readme_is_short_and_its_tables_are_those_of_the_files():
+    text = measured.README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    assert text == measured.readme(), "run: python docs/measured.py"
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+
+
+def test_pictures_lead_to_examples():
+    for path in PAGES:
+        for name in re.findall(r"(?:gallery|tutorials)/(?:images/sphx_glr_)?(plot_\w+?)(?:_00\d\.png|\.html|`)",
+                               path.read_text(encoding="utf-8")):  # fmt: skip
+            assert list((ROOT / "examples").glob(f"*/{name}.py")), (path, name)
+
+
+def test_a_gallery_of_at_least_ten():
+    assert len([path for path in EXAMPLES if path.parent.name == "gallery"]) >= 10
+    for path in EXAMPLES:
+        assert "matplotlib" in path.read_text(encoding="utf-8")
+
+
+def test_changelog_becomes_a_page():
+    page = generated.changelog_page()
+    assert page.startswith("Changelog\n=========\n")
+    assert "``ManifoldKNNClassifier``" in page
+    assert not re.search(r"^#", page, re.M)
