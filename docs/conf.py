@@ -28,8 +28,10 @@ extensions = [
     "mathml",
     "quoted",
 ]
-exclude_patterns = ["reproduction", "gallery/**/*.ipynb", "gallery/**/*.py", "**/sg_execution_times.rst",
-                    "sg_execution_times.rst", "**/GALLERY_HEADER.rst"]  # fmt: skip
+exclude_patterns = [
+    "reproduction", "**/*.ipynb", "**/GALLERY_HEADER.rst", "**/sg_execution_times.rst",
+    "sg_execution_times.rst",
+]  # fmt: skip
 nitpicky = False
 default_role = "literal"
 suppress_warnings = ["config.cache"]

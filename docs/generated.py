@@ -81,7 +81,9 @@ def cli_page() -> str:
 
 
 def _title(told: dict[str, Any], section: str) -> str:
-    title = told["titles"].get(section, {"speech": "output", "force": "replacing files"}.get(section, section))
+    title = told["titles"].get(
+        section, {"speech": "output", "force": "replacing files"}.get(section, section)
+    )
     return (title[0].upper() + title[1:]).split(" (")[0]
 
 
@@ -116,7 +118,7 @@ def json_page() -> str:
     lines += [
         "With ``--json`` a command prints one line of JSON on standard output.",
         "Where the table itself goes there (``--out -``), the line goes to standard error.\n",
-        f"``schema`` is {SCHEMA}. It counts up when a name changes or goes; new names may come at any time.",
+        f"``schema`` is {SCHEMA}. It counts up when a name changes or goes. New names may come.",
         "Numbers that are not finite are ``null``.\n",
         "An error is an object of ``schema``, ``error`` (one sentence) and ``exit_code``.\n",
         _headed("Exit codes", "-"),
@@ -151,20 +153,31 @@ def json_page() -> str:
     return "\n".join(lines)
 
 
+_BY_CLASS = ("labels_per_class", "predicted_per_class", "class_prior")
+
+
 def _fields(data: dict[str, Any], above: str = "") -> list[str]:
     lines = []
     for name, value in data.items():
         inner = value[0] if isinstance(value, list) and value else value
         named = f"{above}{name}" + ("[]" if isinstance(value, list) else "")
-        lines.append(f"- ``{named}``: {_kind(value)}")
-        nested = isinstance(inner, dict) and all(key.isidentifier() for key in inner)
+        lines.append(
+            f"- ``{named}``: " + ("number of each class" if name in _BY_CLASS else _kind(value))
+        )
+        nested = isinstance(inner, dict) and name not in _BY_CLASS
         if nested and len(named.split(".")) < 3:
             lines += _fields(inner, f"{named}.")
     return lines
 
 
 def _kind(value: Any) -> str:
-    kinds = {bool: "true or false", int: "whole number", float: "number", str: "text", dict: "object"}
+    kinds = {
+        bool: "true or false",
+        int: "whole number",
+        float: "number",
+        str: "text",
+        dict: "object",
+    }
     if isinstance(value, list):
         return f"list of {_kind(value[0])}s" if value else "list"
     return "null where there is none" if value is None else kinds[type(value)]

@@ -28,7 +28,7 @@ def told() -> dict[str, Any]:
 
 @cache
 def records(source: str) -> list[dict[str, Any]]:
-    """Return the rows of a CSV file, those of ``file.json#case``, or a table of names and numbers."""
+    """Return the rows of a CSV file, or of ``file.json#case``; of Markdown one, by its names."""
     name, _, case = source.partition("#")
     path = next(folder / name for folder in FOLDERS if (folder / name).exists())
     text = path.read_text(encoding="utf-8")

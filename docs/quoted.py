@@ -24,12 +24,20 @@ class MeasuredTable(Directive):
         """Return the table."""
         name = self.arguments[0]
         head, rows = measured.table(name)
-        lines = [".. list-table::", "   :header-rows: 1", "   :stub-columns: 1", "   :class: measured", ""]
+        lines = [
+            ".. list-table::",
+            "   :header-rows: 1",
+            "   :stub-columns: 1",
+            "   :class: measured",
+            "",
+        ]
         for row in [head, *rows]:
             lines += [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(row)]
         lines += ["", ".. rst-class:: origin", "", f"From {measured.origin(name)}.", ""]
         node = nodes.container(classes=["measured-table"])
-        self.state.nested_parse(StringList(lines, source="measured.toml"), self.content_offset, node)
+        self.state.nested_parse(
+            StringList(lines, source="measured.toml"), self.content_offset, node
+        )
         return [node]
 
 

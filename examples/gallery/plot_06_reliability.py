@@ -19,7 +19,9 @@ X = X / 16
 def labels(seed, equal):
     """Three per class, or one per class and the rest at random: 30 in both cases."""
     rng = np.random.default_rng(seed)
-    one = [rng.choice(np.flatnonzero(truth == c), 3 if equal else 1, replace=False) for c in range(10)]
+    one = [
+        rng.choice(np.flatnonzero(truth == c), 3 if equal else 1, replace=False) for c in range(10)
+    ]
     rows = np.concatenate(one)
     if not equal:
         rest = np.setdiff1d(np.arange(len(X)), rows)

@@ -25,7 +25,9 @@ def rounds(seed, suggested):
     for _ in range(6):
         clf = ManifoldKNNClassifier().fit(X, y)
         found.append(100 * np.mean((clf.transduction_ != truth)[y == -1]))
-        rows = suggest(clf, 10).rows if suggested else rng.choice(np.flatnonzero(y == -1), 10, False)
+        rows = (
+            suggest(clf, 10).rows if suggested else rng.choice(np.flatnonzero(y == -1), 10, False)
+        )
         y[rows] = truth[rows]
     return found
 

@@ -20,9 +20,14 @@ clf = ManifoldKNNClassifier().fit(X / 16, y)
 
 confidence, unseen = clf.label_distributions_.max(axis=1), truth >= 8
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
-for rows, name, color in ((~unseen, "0 to 7", "#0072B2"), (unseen, "8 and 9, never labelled", "#D55E00")):
+for rows, name, color in (
+    (~unseen, "0 to 7", "#0072B2"),
+    (unseen, "8 and 9, never labelled", "#D55E00"),
+):
     weights = np.full(rows.sum(), 100 / rows.sum())
-    ax.hist(confidence[rows], np.linspace(0, 1, 21), weights=weights, alpha=0.6, label=name, color=color)
+    ax.hist(
+        confidence[rows], np.linspace(0, 1, 21), weights=weights, alpha=0.6, label=name, color=color
+    )
 ax.set(xlabel="confidence", ylabel="share of the rows, %")
 ax.legend(frameon=False)
 plt.show()

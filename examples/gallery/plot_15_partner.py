@@ -32,7 +32,9 @@ def errors(seed):
 
 found = np.mean([errors(seed) for seed in range(3)], axis=0)
 figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
-ax.barh(["manifoldknn", "forest alone", "with partner"], found, color=["#7A7A7A", "#E69F00", "#0072B2"])
+ax.barh(
+    ["manifoldknn", "forest alone", "with partner"], found, color=["#7A7A7A", "#E69F00", "#0072B2"]
+)
 ax.invert_yaxis()
 ax.set(xlabel="error, %")
 plt.show()

@@ -27,7 +27,9 @@ humus = np.array([9.0, 4.0, 1.5])[kinds] + rng.normal(0, 0.7, 300)
 lime = np.maximum(np.array([0.0, 2.0, 12.0])[kinds] + rng.normal(0, 1.2, 300), 0)
 lines = ["plot;sampled on;pH;humus;lime;colour;remark;soil"]
 names = np.array(["podzol", "cambisol", "rendzina"])
-given = set(np.concatenate([rng.choice(np.flatnonzero(kinds == c), 5, replace=False) for c in range(3)]))
+given = set(
+    np.concatenate([rng.choice(np.flatnonzero(kinds == c), 5, replace=False) for c in range(3)])
+)
 for i in range(300):
     cells = [
         f"P{i:03d}",

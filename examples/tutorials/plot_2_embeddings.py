@@ -83,11 +83,60 @@ plt.show()
 # Short messages to a shop, made from a few words each. Real ones would come from a language model.
 
 words = {
-    "delivery": "parcel late courier tracking arrived address shipment driver waiting delivered".split(),
-    "payment": "invoice card refund charged price bank bill paid money receipt".split(),
-    "quality": "broken scratched screen battery noise warranty repair fault defect stopped".split(),
+    "delivery": [
+        "parcel",
+        "late",
+        "courier",
+        "tracking",
+        "arrived",
+        "address",
+        "shipment",
+        "driver",
+        "waiting",
+        "delivered",
+    ],
+    "payment": [
+        "invoice",
+        "card",
+        "refund",
+        "charged",
+        "price",
+        "bank",
+        "bill",
+        "paid",
+        "money",
+        "receipt",
+    ],
+    "quality": [
+        "broken",
+        "scratched",
+        "screen",
+        "battery",
+        "noise",
+        "warranty",
+        "repair",
+        "fault",
+        "defect",
+        "stopped",
+    ],
 }
-filler = "please help my order the is was with you hello since today again thanks about".split()
+filler = [
+    "please",
+    "help",
+    "my",
+    "order",
+    "the",
+    "is",
+    "was",
+    "with",
+    "you",
+    "hello",
+    "since",
+    "today",
+    "again",
+    "thanks",
+    "about",
+]
 rng = np.random.default_rng(0)
 topics = np.repeat(list(words), 150)
 messages = [

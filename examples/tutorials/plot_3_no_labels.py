@@ -71,5 +71,7 @@ print(len(doubted), "of", doubted.n_judged, "labels are doubted")
 
 confidence = clf.label_distributions_.max(axis=1)
 sure = confidence >= 0.9
-print(f"sure: {sure.mean():.0%} of the rows, {np.mean((clf.transduction_ == truth)[sure]):.1%} right")
+print(
+    f"sure: {sure.mean():.0%} of the rows, {np.mean((clf.transduction_ == truth)[sure]):.1%} right"
+)
 print(f"rest: {np.mean((clf.transduction_ == truth)[~sure]):.1%} right")

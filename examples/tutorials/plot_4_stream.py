@@ -46,7 +46,9 @@ for turn in np.linspace(0, np.pi, 61)[1:]:
 # Each chunk is answered before it is learned.
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for (name, values), color, style in zip(right.items(), ("#7A7A7A", "#E69F00", "#009E73"), (":", "--", "-")):
+for (name, values), color, style in zip(
+    right.items(), ("#7A7A7A", "#E69F00", "#009E73"), (":", "--", "-")
+):
     smooth = np.convolve(values, np.ones(5) / 5, mode="valid")
     ax.plot(100 * smooth, color=color, linestyle=style, linewidth=2, label=name)
 ax.set(xlabel="chunk of 40 rows", ylabel="right, % (mean of 5 chunks)", ylim=(0, 103))
