@@ -291,7 +291,7 @@ class Refinement:
     ) -> bool:
         """Make residuals of some columns smaller by the factors `ahead`, and tell if they are.
 
-        `settled` is asked during the first correction, after every iteration: see `Iteration`.
+        `settled` is asked after every iteration: see `Iteration`.
         """
         # A slice needs no copies, and at first all columns go on.
         some: Any = slice(None) if going.all() else np.flatnonzero(going)
@@ -300,11 +300,12 @@ class Refinement:
             step = np.maximum(ahead, _SMALLEST_STEP)
             enough = False
 
-            def watch(n_iter: int, share: float, look: Any, settled: Any = settled) -> bool:
+            def watch(n_iter: int, share: float, look: Any) -> bool:
                 nonlocal enough
+                share *= self._share
                 pulse(
                     "walking over %d rows from %d sources: %d iterations, residual %.1e",
-                    *self.x.shape, self.n_iter + n_iter, self._share * share,
+                    *self.x.shape, self.n_iter + n_iter, share,
                 )  # fmt: skip
                 enough = settled is not None and settled(
                     share, lambda rows: self.x[rows][:, some] + look(rows)
@@ -323,7 +324,7 @@ class Refinement:
             self.residual[:, some] = self._matrix.residual(self._rhs[:, some], self.x[:, some])
             if not converged or not (step > ahead).any():
                 return converged
-            ahead, settled = np.minimum(0.5, ahead / step), None
+            ahead = np.minimum(0.5, ahead / step)
 
     def log_error(self, parts: Parts, *, sharp: bool) -> Any:
         """Return the logarithm of a bound on the error of every entry."""
