@@ -89,10 +89,11 @@ def _said(error: BaseException) -> tuple[str, int]:
             "free some space, or write elsewhere" if full else "check the place, or choose another"
         )
         return f"{error.strerror or error}{place}: {remedy}", 2
-    if "can't start new thread" in str(error) or str(error) in ("", "std::bad_alloc"):
+    bare = isinstance(error, MemoryError) and str(error) in ("", "std::bad_alloc")
+    if bare or "can't start new thread" in str(error):
         error = MemoryError("Out of memory: use fewer rows, or raise the limits (ulimit -v, -u).")
     if isinstance(error, ValueError | ImportError | MemoryError):
-        said = str(error)
+        said = str(error) or type(error).__name__
         return (as_options(said) if "device=" in said else said), 2
     kind = type(error).__name__
     return f"unforeseen: {kind}: {error}; MANIFOLDKNN_DEBUG=1 shows where", 1
