@@ -308,9 +308,10 @@ class _Levels:
         nobody = silent & silent.all(axis=0) if parts.n_cut else silent
         least[nobody] = -np.inf  # nobody comes there, which is exact
         self.lost |= bool((accurate & (log_x < parts.spread(least))).any())
-        # Somebody comes to every row of a part with a source: what is lost is as small as this.
-        log_error[silent] = -np.inf
-        return self.xp.maximum(log_x, parts.spread(log_error), out=log_x), accurate, True
+        if self.graph.factorize:  # parts are connected: what is lost there is so small
+            log_error[silent] = -np.inf
+            self.xp.maximum(log_x, parts.spread(log_error), out=log_x)
+        return log_x, accurate, True
 
     def _refined(
         self, matrix: Any, parts: Parts, cols: Any, rhs: Any, scale: Any
