@@ -37,6 +37,7 @@ from manifoldknn.exceptions import (
     UnreachedError,
     UnreachedWarning,
 )
+from manifoldknn.search.neighbors import METRICS
 from manifoldknn.walk.choose import Way
 from strategies import Problem, forced, problems
 
@@ -1097,6 +1098,23 @@ def test_metrics_equal_distances_by_hand(metric):
     clear = clear_votes(weights, 5)
     assert clear.sum() > 50
     np.testing.assert_allclose(clf.label_distributions_[clear], shares[clear], atol=1e-6)
+
+
+@pytest.mark.parametrize("metric", sorted(METRICS - {"l1", "l2", "cityblock", "minkowski"}))
+@pytest.mark.parametrize("n_features", [4, 60])
+def test_no_metric_depends_on_the_number_of_jobs(metric, n_features):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 700)
+    X = np.abs(rng.normal(size=(700, n_features)) + rng.normal(size=(3, n_features))[truth])
+    y = np.where(rng.random(700) < 0.05, truth, -1)
+    one, *others = (
+        ManifoldKNNClassifier(metric=metric, alpha=0.9999, n_jobs=jobs).fit(X, y)
+        for jobs in (1, 2, 4)
+    )
+    for other in others:
+        np.testing.assert_array_equal(other.label_distributions_, one.label_distributions_)
+        for rows in (X[:1] + 0.1, X + 0.1):
+            np.testing.assert_array_equal(other.predict_proba(rows), one.predict_proba(rows))
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

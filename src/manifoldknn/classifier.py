@@ -21,7 +21,7 @@ from manifoldknn.exceptions import warn_caller
 from manifoldknn.extend.offmanifold import OwnResiduals, ReconstructionError
 from manifoldknn.graph.links import HandLinks, check_links, hand_links
 from manifoldknn.model.answering import answered, new_rows, predicted
-from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
+from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels, warned_of_far_rows
 from manifoldknn.model.deciding import deciders
 from manifoldknn.model.fitted import Fitted, all_or_nothing
 from manifoldknn.model.geometry import (
@@ -83,9 +83,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         Width of the Gaussian kernel exp(-d²/2σ²). "auto" takes
         0.75·√(median(d₇² - d₁²)), d_q the distance to the q-th neighbour.
     alpha : float or "auto", default="auto"
-        Share of strength the walker keeps per step, in (0, 1). "auto": where classes vote,
-        1 - 0.3·l/n for l labels among n rows, at least ½ and at most 0.9997, so that a
-        walker lives about as long as it takes to meet labels; where neighbours vote, 0.99.
+        Share of strength the walker keeps per step, above 0 and at most 1 - 1e-7. "auto": where
+        classes vote, 1 - 0.3·l/n for l labels among n rows, at least ½ and at most 0.9997, so that
+        a walker lives about as long as it takes to meet labels; where neighbours vote, 0.99.
     sharpness : float or "auto", default="auto"
         Power β of the densities: small, and all answers are doubtful. "auto": labels are
         hidden in five groups, with the links they make, and β makes them likeliest. It changes
@@ -211,6 +211,10 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     the first are neighbours of all, and the others, F, of nobody else. So the search looks at
     distinct rows only, and the walk takes F out at once, x_F = A_FF⁻¹(-A_FC)x_C with a diagonal
     A_FF. For u distinct of n rows that is a search over u rows and O(n·`graph_neighbors`).
+
+    Do not fork a process after a fit: threads of the matrix libraries do not survive that, and the
+    child can hang. Start workers with ``multiprocessing.get_context("spawn")``, or with joblib
+    (loky).
 
     References
     ----------
@@ -429,7 +433,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 "raise max_iter or lower alpha. Until then some answers may be wrong.",
                 ConvergenceWarning,
             )
-        return walk
+        return warned_of_far_rows(walk, built.graph)
 
     def _voted(
         self,

@@ -791,6 +791,33 @@ def test_bad_models(capsys):
 
 
 @pytest.mark.usefixtures("flowers")
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), MemoryError("std::bad_alloc"), RuntimeError("can't start new thread")],
+    ids=str,
+)
+def test_out_of_memory(capsys, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("manifoldknn.cli.main.learn", fail)
+    code, _, err = classify(capsys, "--quiet")
+    assert code == 2
+    assert "Out of memory: use fewer rows, or raise the limits (ulimit -v, -u)" in err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on addresses are Linux's")
+@pytest.mark.usefixtures("flowers")
+def test_a_limit_on_addresses_is_no_crash():
+    words = f"{sys.executable} -m manifoldknn classify flowers.csv --label species --out out.csv"
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -v 720000; {words}"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "raise it to 1.5 GB or more (ulimit -v 1500000)" in done.stderr
+
+
+@pytest.mark.usefixtures("flowers")
 def test_unforeseen(capsys, monkeypatch):
     monkeypatch.setattr("manifoldknn.cli.main.learn", lambda *_: 1 / 0)
     code, _, err = classify(capsys, "--quiet")
