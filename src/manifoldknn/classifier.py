@@ -385,6 +385,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), n)
             groups = self._to_hide(labels.codes, n_classes, partner)
             walk = self._walk_from_labels(steps, built, labels.codes, groups, start)
+        brought = not isinstance(self.neighbors, str)
         with stages.stage("vote"):
             self.n_iter_, self.n_walked_, self.class_prior_ = walk.n_iter, n, prior
             walk, vote, *hidden = self._voted(steps, built, labels.codes, groups, walk, partner)
@@ -401,9 +402,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 walk=walk,
                 vote=vote,
                 own=OwnResiduals(n),
-                belonging=belonging_of(
-                    found.index, found.lists, graph_neighbors, brought=not isinstance(search, str)
-                ),
+                belonging=belonging_of(found.index, found.lists, brought=brought),
                 row_index=row_index,
                 partner=partner if self.partner_weight_ > 0 else None,
             )

@@ -9,7 +9,7 @@ from manifoldknn.extend.belonging import Belonging, belonging_of
 from manifoldknn.extend.offmanifold import usual_limit
 from manifoldknn.search.neighbors import ExactIndex, Neighbors
 
-K = 5
+K = 7
 
 
 def odd_by_loops(spacing, near, gaps):
@@ -45,7 +45,7 @@ def rows():
 def fitted(X, lists=None, **params):
     index = ExactIndex(X, **params)
     lists = index.among_samples(20) if lists is None else lists
-    return belonging_of(index, lists, K, brought=False)
+    return belonging_of(index, lists, brought=False)
 
 
 def test_rows_of_a_model(rows):
@@ -92,13 +92,13 @@ def test_distances_that_a_user_brings_are_not_believed(rows):
     lists = ExactIndex(rows).among_samples(20)
     squares = Neighbors(lists.indices, lists.distances**2)
     index = ExactIndex(rows)
-    found = belonging_of(index, squares, K, brought=True)
+    found = belonging_of(index, squares, brought=True)
     np.testing.assert_allclose(found.values.values, fitted(rows).values.values)
 
 
 def test_copies_only_doubt_nobody():
     X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
-    found = belonging_of(ExactIndex(X), ExactIndex(X).among_samples(20), K, brought=False)
+    found = belonging_of(ExactIndex(X), ExactIndex(X).among_samples(20), brought=False)
     assert (found.values.values == 1).all()
     assert (found.of_new(np.eye(K)[:1], np.arange(K)[None], np.array([9.0])) == 1).all()
 
@@ -107,7 +107,7 @@ def test_rows_that_join(rows):
     known = fitted(rows)
     grown = known.joined_by(np.array([0.5]), np.array([0.25]))
     assert (len(known.values.values), len(grown.values.values)) == (90, 91)
-    near = np.array([[90, 0, 1, 2, 3]])
+    near = np.array([[90, 0, 1, 2, 3, 4, 5]])
     assert grown.of_new(np.eye(K)[:1], near, np.zeros(1)) == [0.25]
     assert grown.limit == known.limit
 

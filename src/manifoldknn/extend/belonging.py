@@ -3,7 +3,7 @@
 A row's gap is its distance to the nearest row that is not equal. A row at distance s from its nearest
 one is as far away as
 
-    o = s / s̄,   s̄ = min( mean gap of its neighbours, median gap of all rows ),
+    o = s / s̄,   s̄ = min( mean gap of its 7 neighbours, median gap of all rows ),
 
 and it belongs by b = min(1, (ô/o)⁴). ô is what one of a hundred rows of the model exceeds (see
 `usual_limit`). The gaps around tell the scale of a place; the median keeps outliers, whose gaps are
@@ -27,6 +27,7 @@ from manifoldknn.search.growing import GrowingArray
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
 from manifoldknn.vote.similarities import row_chunks
 
+AROUND = 7  # neighbours, as many as every list of a model file has
 _POWER = 4
 
 
@@ -57,14 +58,14 @@ class Belonging:
             return cls.unknown(len(gaps))
         usual = cls(GrowingArray(gaps), GrowingArray(gaps), float(np.median(known)), np.inf)
         odd = np.concatenate([
-            usual.oddities(gaps[part], near[part]) for part in row_chunks(len(gaps), near.shape[1])
+            usual.oddities(gaps[part], near[part]) for part in row_chunks(len(gaps), AROUND)
         ])  # fmt: skip
         judged = replace(usual, limit=2.0 * usual_limit(0.5 * odd))
         return replace(judged, values=GrowingArray(judged.of_oddities(odd)))
 
     def oddities(self, spacings: Floats, near: Ints) -> Floats:
         """Return o of rows, by the distance to their nearest row and their neighbours."""
-        gaps = self.gaps.values[near]
+        gaps = self.gaps.values[near[:, :AROUND]]
         known = (gaps > 0).sum(axis=1)
         usual = np.where(known > 0, gaps.sum(axis=1) / np.maximum(known, 1), self.typical)
         with np.errstate(over="ignore"):
@@ -78,7 +79,7 @@ class Belonging:
         """Return b of new rows: what they are combined of, and how far their nearest row is."""
         if np.isinf(self.limit):
             return np.ones(len(z))
-        theirs = (z * self.values.values[near]).sum(axis=1)
+        theirs = np.minimum((z * self.values.values[near]).sum(axis=1), 1.0)
         return theirs * self.of_oddities(self.oddities(spacings, near))
 
     def joined_by(self, gaps: Floats, values: Floats) -> Belonging:
@@ -86,9 +87,7 @@ class Belonging:
         return replace(self, gaps=self.gaps.appended(gaps), values=self.values.appended(values))
 
 
-def belonging_of(
-    index: NeighborIndex, lists: Neighbors, n_neighbors: int, *, brought: bool
-) -> Belonging:
+def belonging_of(index: NeighborIndex, lists: Neighbors, *, brought: bool) -> Belonging:
     """Judge all rows of a search by lists of neighbours.
 
     Lists that the user `brought`, or by another metric, may hold other distances than those that
@@ -105,4 +104,4 @@ def belonging_of(
             )
             gaps[part] = row_norms(here - there)
     gaps[~differs[rows, first]] = 0.0
-    return Belonging.of_samples(gaps, lists.indices[:, :n_neighbors])
+    return Belonging.of_samples(gaps, lists.indices)

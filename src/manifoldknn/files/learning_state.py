@@ -151,7 +151,7 @@ def _belonging(
     require(type(is_known) is bool, "belonging")
     brought = not isinstance(classifier.neighbors, str)
     if is_known:
-        known = belonging_of(index, lists, classifier.graph_neighbors, brought=brought)
+        known = belonging_of(index, lists, brought=brought)
     else:
         known = Belonging.unknown(len(lists.indices))
     n_late = len(classifier.unreached_) - len(lists.indices)
