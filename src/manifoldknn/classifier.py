@@ -215,8 +215,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     Probabilities p compare classes with each other; a row that none of them is near is doubted.
     They become t·p + (1 - t)/C, which no answer changes. t = min(1, f/f̂)·b, at least 10⁻³. f is
     the row's largest density, f̂ what nine of ten labels reach of their own class when hidden (of
-    nine labels at least). b = min(1, (ô/o)⁴): o is the distance to the nearest other row, divided by
-    what is usual around, and ô what one of a hundred rows exceeds.
+    nine labels at least). b = min(1, (ô/o)⁴): o is the distance to the nearest other row, divided
+    by what is usual around, and ô what one of a hundred rows exceeds.
 
     Equal rows are samples like others, at distance 0 and with weight exp(0) = 1. Of very many
     the first are neighbours of all, and the others, F, of nobody else. So the search looks at

@@ -13,7 +13,7 @@ K = 7
 
 
 def odd_by_loops(spacing, near, gaps):
-    """Return o: the distance, by the mean gap of neighbours or the median of all if that is less."""
+    """Return o: the distance, by the mean gap around or the median of all if that is less."""
     known = [gaps[j] for j in near if gaps[j] > 0]
     typical = float(np.median([gap for gap in gaps if gap > 0]))
     return spacing / min(np.mean(known) if known else typical, typical)
@@ -83,7 +83,9 @@ def test_gaps_are_those_that_reconstruction_goes_by(rows, metric):
     found = fitted(rows, metric=metric)
     lists = ExactIndex(rows, metric=metric).among_samples(20)
     seen = normalize(rows) if metric == "cosine" else rows
-    first = [next(j for j, d in zip(*both) if d > 0) for both in zip(lists.indices, lists.distances)]
+    first = [
+        next(j for j, d in zip(*both) if d > 0) for both in zip(lists.indices, lists.distances)
+    ]
     expected = np.sqrt(((seen - seen[first]) ** 2).sum(axis=1))
     np.testing.assert_allclose(found.gaps.values, expected)
 

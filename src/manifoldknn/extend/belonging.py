@@ -1,7 +1,7 @@
 """How well rows lie among the others: near enough, or off the surface.
 
-A row's gap is its distance to the nearest row that is not equal. A row at distance s from its nearest
-one is as far away as
+A row's gap is its distance to the nearest row that is not equal. A row at distance s from its
+nearest one is as far away as
 
     o = s / s̄,   s̄ = min( mean gap of its 7 neighbours, median gap of all rows ),
 

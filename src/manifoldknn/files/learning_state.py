@@ -122,7 +122,7 @@ def restored_state(
 
     Every number that compiled code would trust is checked.
     """
-    n, n_walked = len(classifier.unreached_), data["n_walked"]
+    n_walked = data["n_walked"]
     indices = numbers(arrays, "lists_indices", n_walked)
     require(indices.ndim == 2 and len(indices) == n_walked and indices.shape[1] > 0, "neighbours")
     lists = Neighbors(indices, _lengths(arrays, "lists_distances", indices.shape))
@@ -157,6 +157,7 @@ def _belonging(
     n_late = len(classifier.unreached_) - len(lists.indices)
     if not n_late:
         return known
+    require("late_gaps" in arrays, "rows")
     gaps = floats(arrays, "late_gaps", (n_late,))
     values = np.ones(n_late)
     if is_known:

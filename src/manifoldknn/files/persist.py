@@ -26,7 +26,12 @@ from manifoldknn.files.archive import ModelFileError, read_archive, write_archiv
 from manifoldknn.files.checked import Arrays, floats, logarithms, numbers, require
 from manifoldknn.files.forest import put_forest, restored_forest
 from manifoldknn.files.json_values import array_from_plain, array_to_plain, from_plain, to_plain
-from manifoldknn.files.learning_state import restored_arrivals, restored_state, state_arrays, state_data
+from manifoldknn.files.learning_state import (
+    restored_arrivals,
+    restored_state,
+    state_arrays,
+    state_data,
+)
 from manifoldknn.files.row_index import put_row_index, restored_row_index
 from manifoldknn.graph.links import HandLinks, check_links, row_pairs
 from manifoldknn.model.fitted import Fitted, recipe_of
@@ -280,7 +285,9 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     links, steps = _links(arrays, labels), usable_steps(model.device)
     index = _opened(model, steps, X, data["stream"]["n_first"])
     state = restored_state(model, index, arrays, data["stream"])
-    model.label_distributions_ = _shares(vote, walk, answers, said, state["belonging"].values.values)
+    model.label_distributions_ = _shares(
+        vote, walk, answers, said, state["belonging"].values.values
+    )
     state["arrivals"] = restored_arrivals(model, walk, arrays)
     recipe = recipe_of(model, index.X, state["lists"], state["edges"], links)
     model.fitted_ = Fitted(

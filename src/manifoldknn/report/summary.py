@@ -139,7 +139,7 @@ def summary_text(data: dict[str, Any]) -> str:
 
 
 def _told(group: dict[str, Any] | None) -> str:
-    """Return how many answers of a class are in a group, and how many hidden labels of it were right.
+    """Return how many answers of a class a group has, and how many of its hidden labels were right.
 
     >>> _told({"rows": 1200, "labels_judged": 9, "labels_found": 8}), _told(None)
     ('1,200 (8 of 9 right)', '')

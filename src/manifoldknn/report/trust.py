@@ -1,4 +1,4 @@
-"""Answers that can be trusted, and those that somebody should look at, with the accuracy of each."""
+"""Answers that can be trusted, and those that somebody should look at, and how good each are."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ def trust_groups(
 
     Each tells how many rows it has, how many hidden labels fell into it and how many of these were
     right, all in all and by the class that was answered. The accuracy weighs classes by how many
-    rows are answered with them, as `HiddenLabels.accuracy` does; it is None where no label fell into
-    the group. `answers` are class numbers of unlabelled rows, -1 for none, with their `confidence`.
+    rows are answered with them, as `HiddenLabels.accuracy` does; it is None where no label fell
+    into the group. `answers` are class numbers of unlabelled rows, -1 for none, with their
+    `confidence`.
 
-    >>> groups = trust_groups(np.array(["a", "b"]), np.array([0, 1, 1, -1]), np.array([0.9, 0.9, 0.5, 0.1]), None)
+    >>> answers, confidence = np.array([0, 1, 1, -1]), np.array([0.9, 0.9, 0.5, 0.1])
+    >>> groups = trust_groups(np.array(["a", "b"]), answers, confidence, None)
     >>> [(group["name"], group["rows"], group["accuracy"]) for group in groups]
     [('can be trusted', 2, None), ('need a look', 2, None)]
     """

@@ -33,7 +33,16 @@ from manifoldknn.tables.linkfile import read_links
 from manifoldknn.tables.profile import Use
 from manifoldknn.tables.table import Table, TableError, format_of, open_table, said_name
 
-__all__ = ["Session", "as_options", "column_ids", "learn", "noted", "open_input", "said_as_options", "stage"]
+__all__ = [
+    "Session",
+    "as_options",
+    "column_ids",
+    "learn",
+    "noted",
+    "open_input",
+    "said_as_options",
+    "stage",
+]
 
 logger = logging.getLogger("manifoldknn")
 

@@ -6,8 +6,8 @@ class without labels, or one that is far from all rows. So the shares p of a row
     t·p_c + (1 - t)/C,   t = max( 10⁻³, min(1, f/f̂)·b ).
 
 f is the largest density of the row, and f̂ what nine of ten labels reach of their own class while
-they are hidden. b tells how well the row lies among others (see `manifoldknn.extend.belonging`). The
-order of classes stays, and so does the answer.
+they are hidden. b tells how well the row lies among others (see `manifoldknn.extend.belonging`).
+The order of classes stays, and so does the answer.
 """
 
 from __future__ import annotations

@@ -308,8 +308,8 @@ def judged(
 ) -> HiddenLabels:
     """Let the vote of a fit answer for hidden rows, by their log f or log w̄, and a partner's log s.
 
-    `class_weights` are the shares of all rows that are answered with each class, and `belonging` how
-    well all rows lie among the others.
+    `class_weights` are the shares of all rows that are answered with each class, and `belonging`
+    how well all rows lie among the others.
     """
     rows = np.concatenate([*groups, np.empty(0, dtype=np.intp)])
     order = np.argsort(rows)

@@ -62,7 +62,7 @@ class ClassVote:
     def doubted(
         self, shares: NDArray[np.float64], log_scale: NDArray[Any], belonging: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return shares less sure where the largest density, or how well a row belongs, is small."""
+        """Return shares less sure where densities are small, or a row does not belong."""
         return doubted(shares, trust(log_scale, self.usual, belonging))
 
 
