@@ -948,7 +948,10 @@ def test_rows_below_a_confidence_have_no_answer(capsys):
         assert bool(row["predicted"]) == (float(row["confidence"]) >= 0.9 or bool(row["species"]))
     assert [group["name"] for group in data["trust"]] == ["can be trusted", "need a look"]
     assert data["trust"][1]["rows"] == data["abstained"]
-    code, out, _ = run(capsys, *predict, "--force", "--abstain-below", "0.3")
+    predict = ["predict", "m.mknn", "flowers.csv", "--quiet", "--json", "--out", "p.csv"]
+    told = json.loads(run(capsys, *predict)[1])
+    assert told["abstained"] == sum(not row["predicted"] for row in table("p.csv")) > 0
+    _, out, _ = run(capsys, *predict, "--force", "--abstain-below", "0.3")
     assert json.loads(out)["abstained"] < told["abstained"]
 
 
