@@ -107,7 +107,9 @@ def write_report(
         classes=classes,
         weakest=sorted(filter(_mistakes, classes), key=_mistakes, reverse=True)[:3],
         vaguest=min(
-            (c for c in classes if c["mean"] is not None), key=itemgetter("mean"), default=None
+            (c for c in classes if c["mean"] is not None and c["number"] >= 0),
+            key=itemgetter("mean"),
+            default=None,
         ),
         n_unsure=data["trust"][1]["rows"],
         n_odd=int((off_manifold[unlabeled] > 1).sum()),
@@ -197,7 +199,7 @@ def _row(
     """Return name, dot, cells and neighbours of a row."""
     near = session.classifier.fitted_.lists.indices[row, :_NEIGHBORS_SHOWN]
     answers, dot = session.classifier.transduction_, dot_of[int(row)]
-    beside = (f"{brief(session.ids[i], 24)} ({brief(answers[i], 24)})" for i in near)
+    beside = (f"{brief(session.ids[i], 24)} ({brief(answers[i], 24) or 'none'})" for i in near)
     return {
         "id": ("row " if numbered(session) else "") + brief(session.ids[row], 60),
         "dot": dot,
