@@ -273,6 +273,9 @@ def measure(part):
 
 
 def read(part):
+    """Return what was measured; nothing where that has not been done yet."""
+    if not (RESULTS / f"draws-{part}.csv").exists():
+        return []
     with (RESULTS / f"draws-{part}.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -317,7 +320,8 @@ def page():
     cells = [[name, *(f"{found[name, m]:.2f}" for m in steps)] for name in names]
     lines += [markdown_table(["data", *(f"{m}C" for m in steps)], cells), ""]
     lines += _partner_lines(read("partner"))
-    lines += _stranger_lines(means(read("strangers"), ("data", "protocol", "measure"), "value"))
+    found = means(read("strangers"), ("data", "protocol", "measure"), "value")
+    lines += _stranger_lines(found) if found else []
     lines += ["Draws in which the 95 % interval held the true accuracy:", ""]
     rows = read("coverage")
     for row in rows:
