@@ -28,10 +28,12 @@ def test_groups_are_those_of_loops(seed, n_hidden, limit):
     assert sum(group["labels_judged"] for group in groups) == n_hidden
     of_class = [sum(hidden.given == c) for c in range(3)]
     for group, wanted in zip(groups, (True, False)):
-        rows = [a for a, p in zip(answers, confidence) if (a >= 0 and p >= limit) is wanted]
+        rows = [a for a, p in zip(answers, confidence) if bool(a >= 0 and p >= limit) is wanted]
         assert group["rows"] == len(rows)
         inside = [
-            i for i, row in enumerate(hidden.shares) if (row.any() and max(row) >= limit) is wanted
+            i
+            for i, row in enumerate(hidden.shares)
+            if bool(row.any() and max(row) >= limit) is wanted
         ]
         right = [i for i in inside if hidden.shares[i].any()
                  and hidden.shares[i].argmax() == hidden.given[i]]  # fmt: skip
