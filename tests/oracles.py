@@ -249,6 +249,23 @@ def probabilities(f, prior, sharpness, s=None, weight=0.0):
     return p
 
 
+def doubted(p, f, usual, b):
+    """t·p + (1 - t)/C of rows that some class reaches; `usual` is log f̂."""
+    out = np.zeros(p.shape)
+    for i, row in enumerate(p):
+        if row.any():
+            short = 0.0 if usual == -np.inf else min(0.0, float(_log(max(f[i])) - usual))
+            t = max(1e-3, np.exp(short) * b[i])
+            out[i] = [t * share + (1 - t) / len(row) for share in row]
+    return out
+
+
+def usual_density(f_hidden, given):
+    """log f̂: of m own densities the ⌊(m + 1)/10⌋-th from below."""
+    own = sorted(float(_log(row[c])) if row[c] > 0 else -np.inf for row, c in zip(f_hidden, given))
+    return own[(len(own) + 1) // 10 - 1] if len(own) >= 9 else -np.inf
+
+
 def usual_sharpness(f, codes):
     """2/g; 1 where no unlabelled row is reached by two classes."""
     gaps = []

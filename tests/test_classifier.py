@@ -334,8 +334,18 @@ def test_new_rows_combine_the_densities_of_their_neighbours():
         nearest = np.argsort(((X - x) ** 2).sum(axis=1))[:6]
         new[i] = best_combination(x, X[nearest]) @ f[nearest]
     p = oracles.probabilities(new, np.array([1, 2, 3]) / 6, clf.sharpness_)
-    np.testing.assert_allclose(clf.predict_proba(Q), p, rtol=1e-5)
+    belonging = [clf.fitted_.belonging.of_new(*made_of(x, X)) for x in Q]
+    expected = oracles.doubted(p, new, clf.fitted_.vote.usual, np.concatenate(belonging))
+    np.testing.assert_allclose(clf.predict_proba(Q), expected, rtol=1e-5)
+    assert (expected < p).any()
     assert (clf.predict(Q) == p.argmax(axis=1)).all()
+
+
+def made_of(x, X):
+    """Convex weights, rows and the distance to the nearest of them, for one new row."""
+    away = np.sqrt(((X - x) ** 2).sum(axis=1))
+    nearest = np.argsort(away)[:6]
+    return best_combination(x, X[nearest])[None], nearest[None], away[nearest[:1]]
 
 
 def test_more_labelled_samples_than_voters():

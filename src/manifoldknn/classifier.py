@@ -18,6 +18,7 @@ from manifoldknn.base.progress import CallbackSupportMixin, Stages, spoken, with
 from manifoldknn.base.tensors import as_numpy, is_tensor, named
 from manifoldknn.device.steps import BuiltGraph, Steps, choose_steps
 from manifoldknn.exceptions import warn_caller
+from manifoldknn.extend.belonging import belonging_of
 from manifoldknn.extend.offmanifold import OwnResiduals, ReconstructionError
 from manifoldknn.graph.links import HandLinks, check_links, hand_links
 from manifoldknn.model.answering import answered, new_rows, predicted
@@ -42,6 +43,7 @@ from manifoldknn.model.stream import (
 )
 from manifoldknn.search.user_searches import searcher_for
 from manifoldknn.vote.densities import FIRST_REACH
+from manifoldknn.vote.doubt import usual_density
 from manifoldknn.vote.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
 from manifoldknn.vote.partner import LOUDEST, Partner, first_partner
 from manifoldknn.vote.powers import best_powers
@@ -129,6 +131,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         meet. "labeled": as among the labels, less what may be chance; right only if rows to
         label were drawn at random. A vector holds the true shares, one positive number per
         class in the order of `classes_`.
+    abstain_below : float, optional
+        Answer with the unlabelled marker where the largest probability is below this, and where no
+        labelled sample reaches a row. Probabilities stay, and labelled rows keep their label.
     tol : float, default=1e-3
         Error allowed in a density, relative to itself as far as the vote looks, or in a walk
         weight, relative to the largest of the same row. Conjugate gradients check it;
@@ -207,6 +212,12 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     are, and as many for each group of hidden labels; a model keeps a number per row and
     class. Where neighbours vote it is a column, and a number per row, for every label.
 
+    Probabilities p compare classes with each other; a row that none of them is near is doubted.
+    They become t·p + (1 - t)/C, which no answer changes. t = min(1, f/f̂)·b, at least 10⁻³. f is
+    the row's largest density, f̂ what nine of ten labels reach of their own class when hidden (of
+    nine labels at least). b = min(1, (ô/o)⁴): o is the distance to the nearest other row, divided
+    by what is usual around, and ô what one of a hundred rows exceeds.
+
     Equal rows are samples like others, at distance 0 and with weight exp(0) = 1. Of very many
     the first are neighbours of all, and the others, F, of nobody else. So the search looks at
     distinct rows only, and the walk takes F out at once, x_F = A_FF⁻¹(-A_FC)x_C with a diagonal
@@ -256,6 +267,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         unlabeled: Any = "auto",
         on_unreached: str = "nearest",
         class_prior: Any = "equal",
+        abstain_below: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         n_jobs: int | None = None,
@@ -278,6 +290,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self.unlabeled = unlabeled
         self.on_unreached = on_unreached
         self.class_prior = class_prior
+        self.abstain_below = abstain_below
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -376,6 +389,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), n)
             groups = self._to_hide(labels.codes, n_classes, partner)
             walk = self._walk_from_labels(steps, built, labels.codes, groups, start)
+        brought = not isinstance(self.neighbors, str)
         with stages.stage("vote"):
             self.n_iter_, self.n_walked_, self.class_prior_ = walk.n_iter, n, prior
             walk, vote, *hidden = self._voted(steps, built, labels.codes, groups, walk, partner)
@@ -392,10 +406,12 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 walk=walk,
                 vote=vote,
                 own=OwnResiduals(n),
+                belonging=belonging_of(found.index, found.lists, brought=brought),
                 row_index=row_index,
                 partner=partner if self.partner_weight_ > 0 else None,
             )
-            shares, codes, unreached = answered(self, walk.similarities, X)
+            belonging = self.fitted_.belonging.values.values
+            shares, codes, unreached = answered(self, walk.similarities, X, belonging)
             codes[labels.labeled] = labels.codes[labels.labeled]
             self.label_distributions_ = shares
             self.transduction_ = labels.decode(codes)
@@ -404,7 +420,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             if groups:
                 said = answered_shares(codes, n_classes)
                 logs, opinions = hidden
-                self.hidden_labels_ = judged(groups, logs, labels.codes, vote, said, opinions)
+                self.hidden_labels_ = judged(
+                    groups, logs, labels.codes, vote, said, opinions, belonging=belonging
+                )
 
     def _to_hide(
         self, codes: NDArray[np.intp], n_classes: int, partner: Partner | None
@@ -469,7 +487,10 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self.sharpness_, self.partner_weight_ = powers
         told = any((np.isfinite(part).sum(axis=1) > 1).any() for part in logs)
         self.calibrated_ = isinstance(self.sharpness, str) and told
-        return walk, ClassVote(prior, *powers), logs, said
+        usual = -np.inf
+        if groups:
+            usual = usual_density(np.concatenate(logs), codes[np.concatenate(groups)])
+        return walk, ClassVote(prior, *powers, usual), logs, said
 
     def _learned_powers(
         self,

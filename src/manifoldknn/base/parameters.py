@@ -11,8 +11,8 @@ VOTES = ("classes", "neighbors")
 # Those that the command line offers too.
 PARAMETERS = (
     "n_neighbors", "vote", "graph", "graph_neighbors", "sigma", "alpha", "sharpness", "partner",
-    "tree_depth", "theta", "metric", "neighbors", "on_unreached", "class_prior", "tol", "max_iter",
-    "n_jobs", "device", "random_state",
+    "tree_depth", "theta", "metric", "neighbors", "on_unreached", "class_prior", "abstain_below",
+    "tol", "max_iter", "n_jobs", "device", "random_state",
 )  # fmt: skip
 MOST_ALPHA = 1 - 1e-7  # beyond, rounding is no longer small beside 1 - α
 _MOST_JOBS = 1024
@@ -35,6 +35,8 @@ def check_parameters(params: dict[str, Any]) -> None:
     if not _is_auto(params["sharpness"]):
         check_positive("sharpness", params["sharpness"], or_else="'auto'")
     _check_partner(params["partner"], params["vote"])
+    if params["abstain_below"] is not None:
+        _check_share("abstain_below", params["abstain_below"], "0.8", or_else="None")
     _check_share("tol", params["tol"], "1e-3")
     check_device(params["device"])
     verbose = params["verbose"]
