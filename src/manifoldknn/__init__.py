@@ -38,7 +38,7 @@ __all__ = [
     "tired_random_walk",
     "walk_weights",
 ]
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _HOMES = {
     "ManifoldKNNClassifier": "classifier",

@@ -58,4 +58,5 @@ def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
             reach=fitted.walk.reach,
         )  # fmt: skip
     answered = fitted.labels.numbers(classifier.transduction_)
-    return judged(groups, logs, codes, fitted.vote, answered_shares(answered, n_classes))
+    weights, belonging = answered_shares(answered, n_classes), fitted.belonging.values.values
+    return judged(groups, logs, codes, fitted.vote, weights, belonging=belonging)

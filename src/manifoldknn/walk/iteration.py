@@ -36,6 +36,7 @@ LOG_CUT = -700.0  # exp() of less is lost or nearly so
 LONG_WALK = 0.995  # α from which conjugate gradients are slow without a preconditioner
 ENVELOPE_TOL, ENVELOPE_ITERATIONS = 1e-3, 200  # of the solve for the third bound
 _ENTRIES_PER_THREAD = 1 << 17  # of S, times columns: less is not worth sharing out
+_SINGLE_UP_TO = 1 - 1e-4  # α, for corrections in single precision
 _SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 
 
@@ -196,7 +197,11 @@ class SparseRestriction:
         s.data *= -alpha
         parts = s, linked, group, np.exp(-half_log_degrees[linked]), alpha
         self.half_log_degrees, self.alpha = half_log_degrees, alpha
-        self._double, self._single = _Product(*parts, np.float64), _Product(*parts, np.float32)
+        # Beside 1 - α, which eigenvalues come near to, roundings of single precision are not small.
+        self._precision = np.float32 if alpha <= _SINGLE_UP_TO else np.float64
+        self._double, self._single = (
+            _Product(*parts, precision) for precision in (np.float64, self._precision)
+        )
         self._levels, self._n_jobs = levels, n_jobs
         self._preconditioner: Preconditioner | None = None
 
@@ -230,7 +235,7 @@ class SparseRestriction:
         """
         scale = np.maximum(residual.max(axis=0, initial=0.0), -residual.min(axis=0, initial=0.0))
         scale[scale == 0] = 1.0
-        rhs = np.empty(residual.shape, dtype=np.float32)
+        rhs = np.empty(residual.shape, dtype=self._precision)
         np.divide(residual, scale, out=rhs, casting="same_kind")
         with Crew(self._n_jobs) as crew:
             x, n_iter, converged = block_cg(
@@ -291,7 +296,7 @@ class Refinement:
     ) -> bool:
         """Make residuals of some columns smaller by the factors `ahead`, and tell if they are.
 
-        `settled` is asked during the first correction, after every iteration: see `Iteration`.
+        `settled` is asked after every iteration: see `Iteration`.
         """
         # A slice needs no copies, and at first all columns go on.
         some: Any = slice(None) if going.all() else np.flatnonzero(going)
@@ -300,11 +305,12 @@ class Refinement:
             step = np.maximum(ahead, _SMALLEST_STEP)
             enough = False
 
-            def watch(n_iter: int, share: float, look: Any, settled: Any = settled) -> bool:
+            def watch(n_iter: int, share: float, look: Any) -> bool:
                 nonlocal enough
+                share *= self._share
                 pulse(
                     "walking over %d rows from %d sources: %d iterations, residual %.1e",
-                    *self.x.shape, self.n_iter + n_iter, self._share * share,
+                    *self.x.shape, self.n_iter + n_iter, share,
                 )  # fmt: skip
                 enough = settled is not None and settled(
                     share, lambda rows: self.x[rows][:, some] + look(rows)
@@ -323,7 +329,7 @@ class Refinement:
             self.residual[:, some] = self._matrix.residual(self._rhs[:, some], self.x[:, some])
             if not converged or not (step > ahead).any():
                 return converged
-            ahead, settled = np.minimum(0.5, ahead / step), None
+            ahead = np.minimum(0.5, ahead / step)
 
     def log_error(self, parts: Parts, *, sharp: bool) -> Any:
         """Return the logarithm of a bound on the error of every entry."""

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from manifoldknn.base.parameters import check_alpha
 from manifoldknn.exceptions import warn_caller
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.choose import chosen_way, prepared_graph
@@ -188,6 +189,7 @@ def block_width(n_samples: int) -> int:
 def _checked(W: Any, alpha: float) -> tuple[Any, float]:
     if not isinstance(alpha, Real) or not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie strictly between 0 and 1, such as 0.99.")
+    check_alpha(alpha)
     if not sparse.issparse(W):
         W = np.asarray(W, dtype=np.float64)
     if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.shape[0]:
