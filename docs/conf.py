@@ -28,7 +28,9 @@ extensions = [
     "mathml",
     "quoted",
 ]
+templates_path = ["_templates"]
 exclude_patterns = [
+    "_templates",
     "reproduction", "**/*.ipynb", "**/GALLERY_HEADER.rst", "**/sg_execution_times.rst",
     "sg_execution_times.rst",
 ]  # fmt: skip

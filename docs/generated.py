@@ -186,8 +186,8 @@ def _kind(value: Any) -> str:
 def changelog_page() -> str:
     """Return CHANGELOG.md as reStructuredText."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    text = re.sub(r"(?<!`)`(?!`)", "``", text)
     text = re.sub(r"\[([^\]\n]+)\]\(([^)]+)\)", r"`\1 <\2>`__", text)
-    text = re.sub(r"(?<!`)`([^`<\n]+(?:\n[^`<\n]+)?)`(?![`_])", r"``\1``", text)
     lines = []
     for line in text.splitlines():
         level = len(line) - len(line.lstrip("#"))

@@ -28,4 +28,5 @@ figure.colorbar(dots, ax=axes, label="weight of the ringed label, power of ten")
 plt.show()
 
 # %%
-# The other curve stays dark though it passes close by: few links lead there.
+# The other curve stays dark though it passes close by: no link leads there. Far rows of the same curve are bright, since
+# labels of one class are tied together.

@@ -49,3 +49,7 @@ for ax, equal in zip(axes, (True, False)):
     ax.set(title="three labels per class" if equal else "labels at random", xlabel="confidence")
 axes[0].set_ylabel("share that is right")
 plt.show()
+
+# %%
+# Above the line, answers are right more often than they claim; below it, less often. With so few labels to hide, the
+# sharpness is known roughly only.
