@@ -170,8 +170,8 @@ def bomb(arrays: dict[str, Any], data: Any, rng: random.Random, path: Path) -> N
         content = {"manifest.json": sealed(text) if rng.random() < 0.8 else text}
         path.write_bytes(zipped(content))
     elif kind == 3:  # a directory of very many parts
-        entry = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", *[20] * 2, *[0] * 15) + b""
-        directory = entry[:46] * (size // 46)
+        entry = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", *[20] * 2, *[0] * 14)
+        directory = entry * (size // len(entry))
         end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 65535, 65535, len(directory), 0, 0)
         path.write_bytes(directory + end)
     elif kind == 4:  # one long name, and a type as wide for all the others
