@@ -12,9 +12,12 @@ import copy
 import hashlib
 import io
 import random
+import resource
+import signal
 import struct
 import sys
 import tempfile
+import traceback
 import warnings
 import zipfile
 import zlib
@@ -31,7 +34,8 @@ from manifoldknn.files.archive import ModelFileError, read_archive, write_archiv
 from manifoldknn.files.json_values import to_plain
 
 FORM = {"kind": "manifoldknn model", "version": persist._VERSION}
-MOST_MB = 300
+MOST_MB, LIMIT_MB = 300, 3000
+LONGEST = 20  # seconds for one file
 FORGED_OF_SEVEN = 2
 BOMB_EVERY = 50  # forged mutations, one is a large file
 ODD = (
@@ -240,6 +244,14 @@ class Memory:
         return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
+class TooLate(BaseException):
+    """A file was used for too long."""
+
+
+def late(*_: Any) -> None:
+    raise TooLate
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=35_000)
@@ -247,7 +259,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="begin with this mutation")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    findings, most = [], 0.0
+    resource.setrlimit(resource.RLIMIT_DATA, (LIMIT_MB << 20, -1))
+    signal.signal(signal.SIGALRM, late)
+    findings, most = 0, 0.0
     counts = {"raw": 0, "forged": 0, "bombs": 0, "refused": 0, "used": 0}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.mknn"
@@ -268,32 +282,32 @@ def main(arguments: list[str] | None = None) -> int:
                 bomb(dict(arrays), data, rng, path)
                 counts["bombs"] += 1
             counts["raw" if raw else "forged"] += 1
-            memory = Memory()
+            memory, found = Memory(), ""
+            signal.alarm(LONGEST)
             try:
                 model = persist.load(path)
+                counts["used"] += 1
+                if raw:
+                    for answer, wanted in zip(answers(model, Q), right):
+                        np.testing.assert_array_equal(answer, wanted)
+                else:
+                    used(model, Q)
             except ModelFileError:
                 counts["refused"] += 1
-            except Exception as error:
-                findings.append(f"{number}: load: {error!r}")
-            else:
-                counts["used"] += 1
-                try:
-                    if raw:
-                        for found, wanted in zip(answers(model, Q), right):
-                            np.testing.assert_array_equal(found, wanted)
-                    else:
-                        used(model, Q)
-                except UnreachedError:
-                    pass  # as the parameter wants it
-                except Exception as error:
-                    findings.append(f"{number}: use: {error!r}"[:300])
+            except UnreachedError:
+                pass  # as the parameter wants it
+            except (Exception, TooLate) as error:
+                where = [entry.name for entry in traceback.extract_tb(error.__traceback__)]
+                found = f"{error!r}"[:200] + f" in {where[1]} ... {where[-1]}"
+            signal.alarm(0)
             most = max(most, memory.peak())
             if memory.peak() > MOST_MB:
-                findings.append(f"{number}: {memory.peak():.0f} MB")
-    for finding in findings[:50]:
-        print(finding, file=sys.stderr)
+                found += f" {memory.peak():.0f} MB"
+            if found:
+                findings += 1
+                print(f"{number}: {found}", file=sys.stderr, flush=True)
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    print(f"files: {told}; {len(findings)} findings; at most {most:.0f} MB")
+    print(f"files: {told}; {findings} findings; at most {most:.0f} MB")
     return bool(findings)
 
 

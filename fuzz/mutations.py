@@ -2,9 +2,8 @@
 
 A mutation turns one comparison, sum, product, condition or truth value round, somewhere in a module
 that has a test file of its own. Only that test file and the module's own examples are run, in a
-copy of the project. Where the chosen module's tests take longer than half a minute another is chosen. At
-least 95 % must be caught. Run as ``python fuzz/mutations.py --count 50 --seed 0``; survivors are
-named.
+copy of the project; a module whose tests take more than half a minute is left out. At least 95 %
+must be caught. Run as ``python fuzz/mutations.py --count 50 --seed 0``; survivors are named.
 """
 
 import argparse
@@ -47,7 +46,9 @@ def places(tree: ast.AST) -> list[ast.AST]:
         if id(node) in hidden or not hasattr(node, "lineno"):
             continue
         op = getattr(node, "op", None) or (getattr(node, "ops", None) or [None])[0]
-        if (type(op) in SWAPPED and isinstance(node, ast.Compare | ast.BinOp | ast.BoolOp)) or isinstance(node, ast.If | ast.IfExp | ast.While) or (isinstance(node, ast.Constant) and isinstance(node.value, bool)):
+        signs = isinstance(node, ast.Compare | ast.BinOp | ast.BoolOp) and type(op) in SWAPPED
+        truth = isinstance(node, ast.Constant) and isinstance(node.value, bool)
+        if signs or truth or isinstance(node, ast.If | ast.IfExp | ast.While):
             found.append(node)
     return found
 

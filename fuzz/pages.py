@@ -1,8 +1,8 @@
 """Pages made of tables that hold scripts, opened in a browser.
 
 Each payload stands in the table as label, id, cell and header, and in the name of its file. The
-page is opened in Debian's chromium, and everything on it is clicked, pointed at and typed into. None of
-the payloads may run. The first page has one as it is, to see that one that runs is noticed. Run as
+page is opened in Debian's chromium, and everything on it is clicked, pointed at and typed into. No
+payload may run. The first page has one as it is, to see that one that runs is noticed. Run as
 ``python fuzz/pages.py --count 50 --seed 0``.
 """
 

@@ -960,10 +960,6 @@ def test_labels_that_look_like_formulas(tmp_path, monkeypatch, capsys):
         assert {row["predicted"] for row in table("t-labelled.csv")} == {
             f"{how}=1+1", "-2", f"{how}@SUM(A1)"
         }  # fmt: skip
-        code, out, _ = run(
-            capsys, "suggest", *asked[:3], "--id=class", "--out", "l.csv", "--force", *more
-        )
-        assert code == 2  # no id: it repeats
 
 
 def test_ids_in_a_list_that_look_like_formulas(tmp_path, monkeypatch, capsys):
