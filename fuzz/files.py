@@ -35,7 +35,7 @@ from manifoldknn.files.json_values import to_plain
 
 FORM = {"kind": "manifoldknn model", "version": persist._VERSION}
 MOST_MB, LIMIT_MB = 300, 3000
-LONGEST = 20  # seconds for one file
+LONGEST = 20  # seconds of computing for one file
 FORGED_OF_SEVEN = 2
 BOMB_EVERY = 50  # forged mutations, one is a large file
 ODD = (
@@ -260,7 +260,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT_MB << 20, -1))
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGVTALRM, late)
     findings, most = 0, 0.0
     counts = {"raw": 0, "forged": 0, "bombs": 0, "refused": 0, "used": 0}
     with tempfile.TemporaryDirectory() as folder:
@@ -283,7 +283,7 @@ def main(arguments: list[str] | None = None) -> int:
                 counts["bombs"] += 1
             counts["raw" if raw else "forged"] += 1
             memory, found = Memory(), ""
-            signal.alarm(LONGEST)
+            signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST)
             try:
                 model = persist.load(path)
                 counts["used"] += 1
@@ -299,7 +299,7 @@ def main(arguments: list[str] | None = None) -> int:
             except (Exception, TooLate) as error:
                 where = [entry.name for entry in traceback.extract_tb(error.__traceback__)]
                 found = f"{error!r}"[:200] + f" in {where[1]} ... {where[-1]}"
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             most = max(most, memory.peak())
             if memory.peak() > MOST_MB:
                 found += f" {memory.peak():.0f} MB"

@@ -417,3 +417,18 @@ def test_wide_answers_are_objects(moons, tmp_path, monkeypatch):
     again = persist.load(tmp_path / "a.mknn")
     assert again.transduction_.dtype == object
     assert again.transduction_.tolist() == clf.transduction_.tolist()
+
+
+def test_columns_that_are_only_claimed(moons, tmp_path):
+    """A sparse matrix of any width takes a few bytes in a file, and much memory to work with."""
+    path, wide = tmp_path / "a.mknn", sparse.csr_array(moons[0])
+    clf = ManifoldKNNClassifier().fit(wide, moons[1])
+    persist.save(clf, path)
+    arrays, data = contents(path)
+    arrays["samples_shape"][1] = 2**31 - 1
+    altered(path, arrays, data)
+    with pytest.raises(ModelFileError, match="its samples cannot be"):
+        persist.load(path)
+    wide = sparse.csr_array((wide.data, wide.indices, wide.indptr), shape=(120, 5_000_000))
+    with pytest.raises(ValueError, match="columns, which cannot be saved"):
+        persist._put_matrix({}, "samples", wide)

@@ -47,6 +47,7 @@ _KIND = "manifoldknn model"
 _VERSION = 4  # 2 and 3 had whole lists and pairs, which can be read
 _MOST_JOBS = 1024
 _LONGEST_LABEL = 4096
+_MOST_COLUMNS = 1 << 22  # of sparse samples, of which a file can claim any number
 _USUAL_WIDTH, _MOST_TEXT = 64, 1 << 25  # bytes of a label, and of all
 
 
@@ -231,6 +232,8 @@ def _put_matrix(arrays: Arrays, name: str, matrix: Any) -> None:
         arrays[name] = matrix
         return
     matrix = sparse.csr_array(matrix)
+    if matrix.shape[1] > _MOST_COLUMNS:
+        raise ValueError(f"X has more than {_MOST_COLUMNS} columns, which cannot be saved.")
     arrays |= {
         f"{name}_data": matrix.data,
         f"{name}_indices": matrix.indices,
@@ -246,6 +249,7 @@ def _get_matrix(arrays: Arrays, name: str) -> Any:
     parts = [arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr", "shape")]
     require(all(part.ndim == 1 for part in parts) and len(parts[3]) == 2, name)
     require(all(part.dtype.kind == "i" for part in parts[1:]), name)
+    require(0 < parts[3][1] <= _MOST_COLUMNS, name)
     # Compiled code trusts these numbers: every one of them is checked.
     matrix = sparse.csr_array(tuple(parts[:3]), shape=tuple(int(x) for x in parts[3]))
     matrix.check_format(full_check=True)
