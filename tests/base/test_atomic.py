@@ -250,3 +250,31 @@ def test_several_or_none(tmp_path, monkeypatch, when, links):
     assert sorted(os.listdir(tmp_path)) == ["b"] + ["c"] * (when == "at the end")
     if when == "at the end":
         assert (tmp_path / "c").read_bytes() == b"theirs"
+
+
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_interrupted_between_two_names(tmp_path, monkeypatch, names):
+    """One file is there, the new one; of several all are the old ones."""
+    replace, done = os.replace, []
+
+    def replace_and_stop(*paths):
+        replace(*paths)
+        done.append(paths)
+        if len(done) == 1:
+            raise KeyboardInterrupt
+
+    for name in names:
+        (tmp_path / name).write_bytes(b"old")
+    monkeypatch.setattr(os, "replace", replace_and_stop)
+
+    def write():
+        with together():
+            for name in names:
+                with replaced_file(tmp_path / name) as file:
+                    file.write(b"new")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    wanted = b"new" if names == "a" else b"old"
+    assert [(tmp_path / name).read_bytes() for name in names] == [wanted] * len(names)
+    assert sorted(os.listdir(tmp_path)) == list(names)

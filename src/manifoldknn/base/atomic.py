@@ -91,20 +91,18 @@ def _name(moves: _Moves) -> None:
     """Give temporary files their names; if one cannot have its, all is as it was."""
     with ExitStack() as always, ExitStack() as undo:
         for temporary, target, force in moves:
-            number = temporary.stat().st_ino
-            if not force:
-                undo.callback(_unname, target, number)
-                _move_without_replacing(temporary, target)
-                continue
-            check_ordinary(target)  # somebody may have made it meanwhile
-            if len(moves) > 1 and target.exists():
-                old = temporary.with_suffix(f".old{_LEFT}")
+            old = temporary.with_suffix(f".old{_LEFT}")
+            if len(moves) > 1 and force and target.exists():
                 always.callback(old.unlink, missing_ok=True)
                 _copy(target, old)
                 undo.callback(os.replace, old, target)
+            elif len(moves) > 1:
+                undo.callback(_unname, target, temporary.stat().st_ino)
+            if force:
+                check_ordinary(target)  # somebody may have made it meanwhile
+                os.replace(temporary, target)
             else:
-                undo.callback(_unname, target, number)
-            os.replace(temporary, target)
+                _move_without_replacing(temporary, target)
         undo.pop_all()
 
 
