@@ -75,7 +75,8 @@ def report(payload: str, folder: Path) -> Path:
         contextlib.redirect_stderr(io.StringIO()) as err,
     ):
         code = command([
-            "classify", str(table), f"--label=class{plain}", f"--id=id{plain}", "--delimiter=,", "--quiet",
+            "classify", str(table), f"--label=class{plain}", f"--id=id{plain}", "--delimiter=,",
+            "--quiet",
             "--out", str(folder / "out.csv"), "--report", str(folder / "r.html"), "--force",
         ])  # fmt: skip
     if code:

@@ -109,8 +109,8 @@ class Source:
                     decoder.decode(chunk, not chunk)
             return
         folder = ExitStack()
-        plain = folder.enter_context(temporary_folder()) / self.path.name
         weakref.finalize(self, folder.close)
+        plain = folder.enter_context(temporary_folder()) / self.path.name
         back, before, after = _Encoded(None, self), blake2b(), blake2b()
         decode = codecs.getincrementaldecoder(self.encoding)().decode
         with plain.open("wb") as file:
