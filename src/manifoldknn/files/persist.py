@@ -324,6 +324,8 @@ def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier
     plain = {"partner": to_plain(None)} | plain
     require(set(plain) == set(ManifoldKNNClassifier().get_params(deep=False)), "parameters")
     params = {name: from_plain(value) for name, value in plain.items()}
+    whole = [v for name, v in params.items() if isinstance(v, int) and name != "unlabeled"]
+    require(all(abs(v) < 2**63 for v in whole), "parameters")
     if params["neighbors"] is None:
         params["neighbors"] = arrays["given_indices"], arrays["given_distances"]
     if "class_prior" in arrays:
