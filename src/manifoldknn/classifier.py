@@ -33,6 +33,7 @@ from manifoldknn.model.geometry import (
     settings_changed,
 )
 from manifoldknn.model.quality import errors_of, oddities_of, off_manifold_limit
+from manifoldknn.model.rowids import grown_row_index
 from manifoldknn.model.stream import (
     changed_labels,
     check_first_labels,
@@ -707,8 +708,10 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             if not hasattr(self, "classes_"):
                 check_first_labels(y, classes, self.unlabeled)
                 return self._fit(X, y, in_stream=True)
+            row_index = grown_row_index(self, X)
             X = new_rows(self, X)
             labels, any_new = further_labels(self, y, X.shape[0], classes)
+            self.fitted_ = replace(self.fitted_, row_index=row_index)
             if any_new or settings_changed(self):
                 self.fitted_ = replace(self.fitted_, index=self.fitted_.index.appended(X))
                 return self._relearn(labels, search=refresh is True)

@@ -54,10 +54,12 @@ def test_rows_that_the_graph_does_not_have_yet_are_told():
     assert inspect(clf).n_rows == 60
 
 
-def test_a_grown_model_numbers_its_rows():
+def test_a_grown_model_names_its_rows_if_all_have_names():
     values = np.random.default_rng(0).normal(size=(30, 2))
     frame = pd.DataFrame(values, index=[f"r{i}" for i in range(30)])
     clf = ManifoldKNNClassifier().fit(frame, [0, 1] + [-1] * 28)
     assert fitted_row_ids(clf)[3] == "r3"
     clf.partial_fit(frame[:2] + 0.1)
-    assert fitted_row_ids(clf).tolist() == list(range(32))
+    assert fitted_row_ids(clf).tolist() == [*frame.index, "r0", "r1"]
+    clf.partial_fit(values[:1] + 0.2)
+    assert fitted_row_ids(clf).tolist() == list(range(33))

@@ -21,16 +21,22 @@ def check_all_walked(classifier: Any) -> None:
 def fitted_row_ids(classifier: Any, index: Any = None) -> NDArray[Any]:
     """Return a name for each row that a classifier was fitted on.
 
-    `index` are names that the user brings, as `row_ids` takes them; else, if it was fitted on a
-    pandas frame, that one's index names the rows. Rows that came later are numbered, and so are
-    then all.
+    `index` are names that the user brings, as `row_ids` takes them; else, if all rows came in
+    pandas frames, the index of these names them.
     """
-    n_samples = len(classifier.unreached_)
-    if index is None:
-        index = classifier.fitted_.row_index
-        if index is not None and len(index) != n_samples:
-            index = None
-    return row_ids(index, n_samples)
+    index = classifier.fitted_.row_index if index is None else index
+    return row_ids(index, len(classifier.unreached_))
+
+
+def grown_row_index(classifier: Any, X: Any) -> NDArray[Any] | None:
+    """Return the index of a fitted frame with that of a further one; None if either has none."""
+    known = classifier.fitted_.row_index
+    if known is None or not hasattr(X, "iloc"):
+        return None
+    both = row_ids(known, len(classifier.unreached_)), row_ids(X, len(X))
+    if both[0].dtype.kind != both[1].dtype.kind:  # lest numbers become text
+        return np.concatenate([names.astype(object) for names in both])
+    return np.concatenate(both)
 
 
 def row_ids(index: Any, n_samples: int) -> NDArray[Any]:
