@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from manifoldknn.insight.inspection import inspect
     from manifoldknn.insight.label_errors import find_label_errors
     from manifoldknn.insight.suggestions import suggest
+    from manifoldknn.tables.encoder import TableEncoder
     from manifoldknn.walk.columns import tired_random_walk, walk_weights
 
 __all__ = [
     "ManifoldKNNClassifier",
+    "TableEncoder",
     "as_published",
     "constrained_graph",
     "estimate_memory",
@@ -50,6 +52,7 @@ _HOMES = {
     "estimate_memory": "device.memory",
     "simplex_weights": "extend.simplex",
     "suggest": "insight.suggestions",
+    "TableEncoder": "tables.encoder",
     "tired_random_walk": "walk.columns",
     "walk_weights": "walk.columns",
 }

@@ -4,6 +4,7 @@ import sys
 import warnings
 
 __all__ = [
+    "ColumnWarning",
     "DeviceWarning",
     "EverythingLabeledWarning",
     "GraphSizeWarning",
@@ -19,6 +20,10 @@ __all__ = [
 
 class ManifoldKNNWarning(UserWarning):
     """What all warnings of this package have in common."""
+
+
+class ColumnWarning(ManifoldKNNWarning):
+    """Columns of a table were not plain to read, or hold what was not there at the fit."""
 
 
 class DeviceWarning(ManifoldKNNWarning):
