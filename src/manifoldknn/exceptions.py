@@ -12,6 +12,7 @@ __all__ = [
     "MetricWarning",
     "OneClassWarning",
     "TooFewLabelsError",
+    "UnlabeledScoreWarning",
     "UnreachedError",
     "UnreachedWarning",
     "warn_caller",
@@ -44,6 +45,10 @@ class GraphSizeWarning(ManifoldKNNWarning):
 
 class MetricWarning(ManifoldKNNWarning):
     """A searcher that was brought along measures other distances than the classifier."""
+
+
+class UnlabeledScoreWarning(ManifoldKNNWarning):
+    """Rows without a label were to be scored, as by ordinary cross-validation."""
 
 
 class UnreachedWarning(ManifoldKNNWarning):

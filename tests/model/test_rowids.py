@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier, find_label_errors, inspect, suggest
-from manifoldknn.insight.hidden_labels import hidden_labels
+from manifoldknn.model.hidden_labels import hidden_labels
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids, row_ids
 
 X = np.arange(8.0)[:, None]

@@ -22,7 +22,7 @@ from manifoldknn.cli.json_text import SCHEMA, fail, json_text
 from manifoldknn.cli.options import build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
 from manifoldknn.exceptions import UnreachedError
-from manifoldknn.insight.hidden_labels import hidden_labels
+from manifoldknn.model.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text

@@ -3,6 +3,9 @@
 from itertools import islice
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from manifoldknn.base.render import rendered
 
 _SHOWN = 60  # rows in a notebook
@@ -40,6 +43,15 @@ class Listing:
             "manifoldknn.insight", "listing.html",
             columns=list(columns), rows=rows, n_more=n_rows - len(rows),
         )  # fmt: skip
+
+
+def listed(ids: NDArray[Any]) -> list[Any]:
+    """Return names of rows as Python has them; moments as they are, not as numbers.
+
+    >>> listed(np.array(["2024-01-31"], dtype="datetime64[ns]"))
+    [np.datetime64('2024-01-31T00:00:00.000000000')]
+    """
+    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()
 
 
 def _shown(value: Any) -> str:
