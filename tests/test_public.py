@@ -61,7 +61,7 @@ MODULES = {
     },
 }
 ROOMS = {
-    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "model", "report",
+    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "model", "reporting",
     "reproduction", "search", "tables", "vote", "walk",
 }  # fmt: skip
 

@@ -25,7 +25,7 @@ from manifoldknn.exceptions import UnreachedError
 from manifoldknn.model.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.quality import off_manifold_limit
-from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
+from manifoldknn.reporting.summary import as_table, health_text, summary_data, summary_text
 from manifoldknn.tables.columns import grouped, manner_text
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
@@ -150,7 +150,7 @@ def _classify(options: argparse.Namespace) -> None:
         data["columns"] = [{key: getattr(use, key) for key in shown} for use in session.columns]
         if options.report:
             with stage(session.seconds, "report"):
-                from manifoldknn.report.page import write_report
+                from manifoldknn.reporting.page import write_report
 
                 write_report(options, session, health, data, confidence, off)
         with stage(session.seconds, "writing"):

@@ -127,7 +127,7 @@ def summary_text(data: dict[str, Any]) -> str:
         rows = [*rows[:_MOST_CLASSES], [f"and {len(rows) - _MOST_CLASSES} more", "", ""]]
     classes = as_table(["class", "labelled", "predicted"], rows)
     values = {"data": data, "classes": classes, "known": known}
-    return rendered("manifoldknn.report", "summary.txt", **values).rstrip("\n")
+    return rendered("manifoldknn.reporting", "summary.txt", **values).rstrip("\n")
 
 
 def as_table(header: list[str], rows: list[list[str]]) -> str:
@@ -147,4 +147,4 @@ def as_table(header: list[str], rows: list[list[str]]) -> str:
 
 def health_text(health: GraphHealth) -> str:
     """Return the state of the graph as lines."""
-    return rendered("manifoldknn.report", "health.txt", health=health, known=known).rstrip("\n")
+    return rendered("manifoldknn.reporting", "health.txt", health=health, known=known).rstrip("\n")

@@ -7,7 +7,7 @@ import pytest
 
 from manifoldknn import ManifoldKNNClassifier, as_published, inspect
 from manifoldknn.model.hidden_labels import hidden_labels
-from manifoldknn.report.summary import as_table, summary_data, summary_text
+from manifoldknn.reporting.summary import as_table, summary_data, summary_text
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.hidden import hidden_groups
 
