@@ -142,9 +142,7 @@ def _classify(options: argparse.Namespace) -> None:
             with stage(session.seconds, "report"):
                 from manifoldknn.reporting.page import write_report
 
-                write_report(
-                    options, session, health, data, found.confidence, found.off_manifold
-                )
+                write_report(options, session, health, data, found.confidence, found.off_manifold)
         with stage(session.seconds, "writing"):
             write_table(table, target, added, options)
         data["seconds"] = {name: round(s, 2) for name, s in session.seconds.items()}

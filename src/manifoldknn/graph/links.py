@@ -136,8 +136,8 @@ def check_links(
             rows = _some_rows(part == of_class[code], codes, (int(twin[0]), code))
             raise ValueError(
                 f"must_link ties rows of the classes {named(int(twin[0]))} and {named(code)} "
-                f"together, such as rows {called(rows[0])} and {called(rows[1])}: take one of the links, or one of "
-                "the labels, back."
+                f"together, such as rows {called(rows[0])} and {called(rows[1])}: take one of the "
+                "links, or one of the labels, back."
             )
     broken = np.flatnonzero(part[links.cannot[:, 0]] == part[links.cannot[:, 1]])
     if broken.size:

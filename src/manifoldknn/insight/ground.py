@@ -76,8 +76,8 @@ def bare_ground(
     names = row_ids(index, n)
     nobody = np.full(n, -1, dtype=np.intp)
     codes = nobody if labels is None else labels.codes
-    pairs = (numbered_pairs(kind, links[kind], own) for kind in ("must_link", "cannot_link"))
-    by_hand = hand_links(*pairs, codes, names=own)
+    must, cannot = (numbered_pairs(kind, links[kind], own) for kind in ("must_link", "cannot_link"))
+    by_hand = hand_links(must, cannot, codes, names=own)
     graph_neighbors = usable_graph_neighbors(estimator.graph_neighbors, n)
     _check(estimator, steps, X, estimator.neighbors, graph_neighbors)
     with spoken(estimator.verbose):

@@ -3,7 +3,6 @@
 from itertools import islice
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.base.render import rendered
@@ -48,6 +47,7 @@ class Listing:
 def listed(ids: NDArray[Any]) -> list[Any]:
     """Return names of rows as Python has them; moments as they are, not as numbers.
 
+    >>> import numpy as np
     >>> listed(np.array(["2024-01-31"], dtype="datetime64[ns]"))
     [np.datetime64('2024-01-31T00:00:00.000000000')]
     """

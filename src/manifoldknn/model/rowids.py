@@ -84,7 +84,7 @@ def numbered_pairs(what: str, pairs: Any, names: NDArray[Any] | None) -> Any:
     two = pairs.to_numpy() if hasattr(pairs, "to_numpy") else pairs
     both = [pair for pair in two if np.ndim(pair) and len(pair) == 2]
     if len(both) < len(two):
-        raise ValueError(f"{what} must hold pairs of rows, such as [[{names[0]!r}, {names[-1]!r}]].")
+        raise ValueError(f"{what} must hold pairs, such as [[{names[0]!r}, {names[-1]!r}]].")
     ends = [row_numbers(what, [pair[end] for pair in both], names) for end in (0, 1)]
     return np.column_stack(ends)
 

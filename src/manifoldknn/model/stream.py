@@ -92,7 +92,7 @@ def changed_labels(model: ManifoldKNNClassifier, indices: Any, y: Any) -> Encode
 
 
 def _named_rows(indices: Any, n: int, names: NDArray[Any] | None) -> NDArray[np.intp]:
-    rows = np.empty(0)
+    rows: NDArray[Any] = np.empty(0)
     with suppress(ValueError):  # names of several levels make no array
         rows = np.atleast_1d(np.asarray(indices))
     if rows.dtype == np.bool_ and rows.shape == (n,):

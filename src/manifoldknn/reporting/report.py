@@ -27,7 +27,7 @@ def report(
     frame: Any,
     path: str | os.PathLike[str],
     *,
-    n: int = 10,
+    n: int = 20,
     validate: bool = True,
     name: str = "table",
     label: str = "label",
@@ -44,7 +44,7 @@ def report(
         columns. Its index names the rows if the classifier was fitted on none.
     path : str or path
         The file to write.
-    n : int, default=10
+    n : int, default=20
         How many rows to suggest.
     validate : bool, default=True
         Whether to estimate the accuracy and to look for labels that are wrong.
