@@ -123,7 +123,7 @@ def test_names_that_mean_no_row():
     frame, y, clf = named_model(INDICES["texts"])
     before = clf.transduction_
     for asked in ([3], ["r3", "q"], [["r3"]]):
-        with pytest.raises(ValueError, match="indices names row .* no such name.*such as .*r0"):
+        with pytest.raises(ValueError, match=r"indices names row .* no such name.*such as .*r0"):
             clf.set_labels(asked, 1)
     with pytest.raises(ValueError, match="names a row twice"):
         clf.set_labels(["r9", "r9"], 1)

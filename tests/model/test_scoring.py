@@ -56,7 +56,7 @@ def test_a_class_that_nobody_learned_is_wrong(clf):
 
 
 def test_nothing_to_score(clf):
-    with pytest.raises(ValueError, match="y has no label.*SemiSupervisedSplit"):
+    with pytest.raises(ValueError, match=r"y has no label.*SemiSupervisedSplit"):
         clf.score(X[:3], [-1, -1, -1])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         clf.score(X[:3], [0, 0])
