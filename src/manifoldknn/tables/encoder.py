@@ -125,7 +125,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : pandas, polars or pyarrow frame, or array-like of shape (n_samples, n_columns)
             A table. Every column of an array has a scale of its own.
         y : ignored
-            Labels are not looked at; a column of X that holds them is refused.
+            Labels are not looked at. A column of X must not have their name.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : pandas, polars or pyarrow frame, or array-like of shape (n_samples, n_columns)
             A table.
         y : ignored
-            Labels are not looked at; a column of X that holds them is refused.
+            Labels are not looked at. A column of X must not have their name.
 
         Returns
         -------
@@ -153,8 +153,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = self._table(X, reset=True)
         if table.n_rows < 2:
             raise TableError("X has n_samples=1, and features are learned from at least 2 rows.")
-        _refuse_labels(X, y)
         used = self._used(table)
+        _refuse_labels(used, y)
         try:
             step, made = FeatureStep.fit(
                 table, used, scale=bool(self.scale), insist=self.features is not None,
@@ -246,14 +246,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _refuse_labels(X: Any, y: Any) -> None:
-    """Raise TableError if a column of X is y itself: who knows the labels predicts nothing."""
+def _refuse_labels(used: list[str], y: Any) -> None:
+    """Raise TableError if a column is called like y: where labels are features, nothing is left."""
     name = getattr(y, "name", None)
-    if name is None or name not in list(getattr(X, "columns", ())):
-        return
-    if hasattr(y, "equals") and y.equals(X[name]):
+    if isinstance(name, str) and name in used:
         raise TableError(
-            f"column {name!r} of X holds the labels: leave it out of X, or say drop=[{name!r}]."
+            f"column {name!r} of X is called like y: leave the labels out, with drop=[{name!r}], or "
+            "rename one of both"
         )
 
 
