@@ -251,8 +251,7 @@ def _refuse_labels(used: list[str], y: Any) -> None:
     name = getattr(y, "name", None)
     if isinstance(name, str) and name in used:
         raise TableError(
-            f"column {name!r} of X is called like y: leave the labels out, with drop=[{name!r}], or "
-            "rename one of both"
+            f"column {name!r} of X is called like y: leave the labels out, as by drop=[{name!r}]"
         )
 
 
