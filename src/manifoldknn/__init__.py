@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from manifoldknn.insight.suggestions import suggest
     from manifoldknn.reporting.report import report
     from manifoldknn.tables.encoder import TableEncoder
-    from manifoldknn.walk.columns import tired_random_walk, walk_weights
+    from manifoldknn.walk.label_columns import tired_random_walk, walk_weights
 
 __all__ = [
     "ManifoldKNNClassifier",
@@ -57,8 +57,8 @@ _HOMES = {
     "simplex_weights": "extend.simplex",
     "suggest": "insight.suggestions",
     "TableEncoder": "tables.encoder",
-    "tired_random_walk": "walk.columns",
-    "walk_weights": "walk.columns",
+    "tired_random_walk": "walk.label_columns",
+    "walk_weights": "walk.label_columns",
 }
 
 if not TYPE_CHECKING:

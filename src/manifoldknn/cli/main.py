@@ -25,7 +25,7 @@ from manifoldknn.exceptions import UnreachedError
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.reporting.findings import findings
 from manifoldknn.reporting.summary import as_table, health_text, summary_data, summary_text
-from manifoldknn.tables.columns import grouped, manner_text
+from manifoldknn.tables.column_uses import grouped, manner_text
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
     check_format,

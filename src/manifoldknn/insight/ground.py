@@ -27,7 +27,7 @@ from manifoldknn.model.rowids import (
     own_names,
     row_ids,
 )
-from manifoldknn.walk.columns import block_width
+from manifoldknn.walk.label_columns import block_width
 
 
 @dataclass(frozen=True)

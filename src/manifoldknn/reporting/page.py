@@ -38,7 +38,7 @@ from manifoldknn.reporting.dots import (
 )
 from manifoldknn.reporting.raster import draw_points, png
 from manifoldknn.reporting.summary import known, summary_text
-from manifoldknn.tables.columns import grouped
+from manifoldknn.tables.column_uses import grouped
 from manifoldknn.tables.session import Session
 
 # Each is at least three times as light as a dark page and as dark as a white one.

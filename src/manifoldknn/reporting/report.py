@@ -14,7 +14,7 @@ from manifoldknn.model.rowids import check_all_walked, fitted_row_ids, row_ids
 from manifoldknn.reporting.findings import findings
 from manifoldknn.reporting.page import write_report
 from manifoldknn.reporting.summary import summary_data
-from manifoldknn.tables.columns import alarms
+from manifoldknn.tables.column_uses import alarms
 from manifoldknn.tables.encoder import TableEncoder
 from manifoldknn.tables.features import FeatureStep, Plan
 from manifoldknn.tables.formats.frame import FrameTable

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifoldknn.exceptions import ColumnWarning, warn_caller
 from manifoldknn.insight.listing import Listing
-from manifoldknn.tables.columns import alarms, every_use
+from manifoldknn.tables.column_uses import alarms, every_use
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.formats.frame import FrameTable
 from manifoldknn.tables.profile import Use
