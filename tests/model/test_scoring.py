@@ -47,12 +47,6 @@ def test_any_mark_will_do(missing):
 
 def test_a_class_that_nobody_learned_is_wrong(clf):
     assert clf.score(X[:4], [0, 0, 7, 7]) == 0.5
-    abstains = ManifoldKNNClassifier(on_unreached="abstain", graph="union", graph_neighbors=2)
-    islands = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
-    with pytest.warns(UserWarning, match="they stay unlabelled"):
-        abstains.fit(islands, [0, 0, -1, -1, -1, -1])
-    with pytest.warns(UserWarning, match="they stay unlabelled"):
-        assert abstains.score(islands[2:4], [0, 5]) == 0.5
 
 
 def test_nothing_to_score(clf):

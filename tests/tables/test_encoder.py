@@ -118,8 +118,8 @@ def test_chosen_columns():
     for option in ("features", "drop"):
         with pytest.raises(ValueError, match=f"{option}: no column 'sise'; the columns are: size"):
             TableEncoder(**{option: ["sise"]}).fit(frame)
-    with pytest.raises(ValueError, match=r"column 'text' cannot be a feature \(text that"):
-        TableEncoder(features=["text"]).fit(pd.DataFrame({"text": list("abcde")}))
+    with pytest.raises(ValueError, match=r"column 'name' cannot be a feature \(text with more"):
+        TableEncoder(features=["name"]).fit(frame)
 
 
 def test_labels_among_the_columns_are_refused():
@@ -138,7 +138,7 @@ def test_a_pipeline_learns_from_unlabelled_rows(frame_of):
     truth = np.repeat([0, 1], 60)
     columns = {
         "x": (truth + rng.normal(0, 0.1, 120)).tolist(),
-        "site": np.where(rng.random(120) < 0.9, truth, 1 - truth).astype(str).tolist(),
+        "site": np.where(truth ^ (rng.random(120) < 0.1), "north", "south").tolist(),
     }
     columns["x"][5] = columns["site"][7] = None
     frame = frame_of(columns)
