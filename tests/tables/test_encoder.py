@@ -32,7 +32,7 @@ def mixed(n=60, seed=0):
     rng = np.random.default_rng(seed)
     columns = {
         "size": np.round(rng.normal(5, 1, n), 3).tolist(),
-        "tail": np.round(rng.pareto(0.7, n), 3).tolist(),
+        "tail": [*np.round(rng.pareto(0.7, n - 1), 3).tolist(), 1e6],
         "text": [f"<{x:.1f}" if x < 0.2 else f"{x:.3f}" for x in rng.uniform(0, 1, n)],
         "site": rng.choice(["a", "b", "c"], n).tolist(),
         "ok": rng.choice([True, False], n).tolist(),

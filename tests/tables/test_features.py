@@ -353,7 +353,8 @@ def test_ranks_are_written_down_and_made_again(tmp_path):
     again = FeatureStep.from_plain(json.loads(json.dumps(step.to_plain())))
     np.testing.assert_array_equal(again.transform(table_of(tmp_path, columns))[0], X)
     assert len(step.plans[0].knots) <= 256
-    beyond = {"x": [repr(2 * values.max()), repr(values.min() - 1), repr(values.max())]}
+    low, high = float(values.min()), float(values.max())
+    beyond = {"x": [repr(2 * high), repr(low - 1), repr(high)]}
     new, _ = again.transform(table_of(tmp_path, beyond))
     assert new[0, 0] > X.max() + 0.9  # farther out is farther away
     assert new[1, 0] < X.min()
