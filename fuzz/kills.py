@@ -22,8 +22,6 @@ from pathlib import Path
 # Everything slow is imported here, once. What is forked has only to run.
 import sklearn.ensemble  # noqa: F401
 
-import manifoldknn.cli.main
-import manifoldknn.report.page  # noqa: F401
 from manifoldknn.cli.command import main as command
 from manifoldknn.tables.formats import textfile  # noqa: F401
 

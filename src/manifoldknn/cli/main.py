@@ -21,17 +21,15 @@ from manifoldknn.base.progress import spoken
 from manifoldknn.cli.json_text import SCHEMA, fail, json_text
 from manifoldknn.cli.options import build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
-from manifoldknn.device.memory import check_address_space
 from manifoldknn.cli.screen import named, say
+from manifoldknn.device.memory import check_address_space
 from manifoldknn.exceptions import UnreachedError
-from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
-from manifoldknn.model.quality import off_manifold_limit
-from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
+from manifoldknn.reporting.findings import findings
+from manifoldknn.reporting.summary import as_table, health_text, summary_data, summary_text
 from manifoldknn.tables.column_uses import grouped, manner_text
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
-    answers,
     check_format,
     check_targets,
     new_names,
@@ -134,26 +132,18 @@ def _classify(options: argparse.Namespace) -> None:
         names = new_names(table, options.prefix)
         session = _learned(table, options)
         clf = session.classifier
-        with stage(session.seconds, "off manifold"), noted(session.notes):
-            off = -clf.score_samples() / off_manifold_limit(clf)
-        hidden = None
-        if options.validate:
-            with stage(session.seconds, "validation"), noted(session.notes):
-                hidden = hidden_labels(clf)
-        with stage(session.seconds, "graph health"):
-            health = _in_options(inspect(clf, index=session.ids))
-        predicted = clf.transduction_
-        codes = clf.fitted_.labels.numbers(predicted)
-        confidence, margin = answers(clf.label_distributions_, codes, clf.unreached_)
+        found = findings(session, validate=options.validate)
+        health, predicted = _in_options(found.health), clf.transduction_
         texts = spreadsheet_safe(predicted.tolist(), options, session.notes)
         column = table.like(options.label, texts)
-        added = dict(zip(names, (column, confidence, margin, off, clf.unreached_)))
+        judged = found.confidence, found.margin, found.off_manifold, clf.unreached_
+        added = dict(zip(names, (column, *judged)))
         if options.save:
             with stage(session.seconds, "saving"):
                 extra = model_extra(session.step, table, options.label)
                 persist.save(clf, options.save, extra=extra, force=options.force)
         data = summary_data(
-            session, health, hidden, predicted, confidence, validated=options.validate
+            session, health, found.hidden, predicted, found.confidence, validated=options.validate
         )
         data["out"], data["report"], data["model"] = target, options.report, options.save
         data["file"], data["warnings"] = table.manner, session.warnings
@@ -161,9 +151,9 @@ def _classify(options: argparse.Namespace) -> None:
         data["columns"] = [{key: getattr(use, key) for key in shown} for use in session.columns]
         if options.report:
             with stage(session.seconds, "report"):
-                from manifoldknn.report.page import write_report
+                from manifoldknn.reporting.page import write_report
 
-                write_report(options, session, health, data, confidence, off)
+                write_report(options, session, health, data, found.confidence, found.off_manifold)
         with stage(session.seconds, "writing"):
             write_table(table, target, added, options)
         data["seconds"] = {name: round(s, 2) for name, s in session.seconds.items()}

@@ -16,8 +16,8 @@ from manifoldknn.files.archive import ModelFileError
 from manifoldknn.model.answering import answers_to
 from manifoldknn.model.cautions import confidence_words
 from manifoldknn.model.quality import off_manifold_limit
-from manifoldknn.report.summary import as_table
-from manifoldknn.report.trust import SURE, trust_groups
+from manifoldknn.reporting.summary import as_table
+from manifoldknn.reporting.trust import SURE, trust_groups
 from manifoldknn.tables.column_uses import manner_notes
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.inputs import opened
