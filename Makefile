@@ -22,7 +22,8 @@ pip_install := -m pip install -qq
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo torch test test-quick test-oldest fuzz bench bench-quick reproduce docs package lint format clean
+.PHONY: help demo torch locked lock audit test test-quick test-oldest fuzz bench bench-quick reproduce docs package \
+	lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +33,18 @@ demo: .venv/.for-demo ## run the demonstration
 
 torch: .venv/.for-test ## install PyTorch, so that the GPU path is tested too
 	@$(python) $(pip_install) "torch==2.13.0"
+
+locked: .venv/.python$(version) ## install what the tests need in the versions of tools/test.lock, by their hashes
+	@$(python) $(pip_install) --require-hashes --only-binary :all: --requirement tools/test.lock
+
+lock: .venv/.python$(version) ## write tools/test.lock anew: the newest versions that fit, with their hashes
+	@$(python) $(pip_install) "uv>=0.8"
+	$(python) -m uv pip compile -q pyproject.toml --group test --universal --python-version $(minimum) --upgrade \
+		--generate-hashes --no-annotate --no-header --output-file tools/test.lock
+
+audit: .venv/.python$(version) ## ask whether anything in tools/test.lock has a known weakness
+	@$(python) $(pip_install) "pip-audit>=2.9"
+	$(python) -m pip_audit --requirement tools/test.lock --require-hashes --disable-pip
 
 test: .venv/.for-test ## run every test
 	$(python) -m pytest $(ARGS)

@@ -24,7 +24,7 @@ MOST = 6.0  # times what the table takes in memory
 
 RUN = """
 import json, resource, sys
-import faiss, manifoldknn.report.page
+import faiss, manifoldknn.reporting.page
 from manifoldknn.cli.main import main
 code = main(sys.argv[1:]) if len(sys.argv) > 1 else 0
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -19,7 +19,7 @@ def test_lower_bounds_become_pins_in_order():
     [project.optional-dependencies]
     plots = ["matplotlib>=3.8"]
     """
-    assert tool["oldest_pins"](pyproject) == ["numpy==1.26", "scikit-learn==1.6"]
+    assert tool["oldest_pins"](pyproject) == ["numpy==1.26", "scikit-learn==1.6", "matplotlib==3.8"]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,8 @@ def test_every_dependency_of_this_project_is_pinned():
     run = subprocess.run(
         [sys.executable, str(SCRIPT), str(pyproject)], check=True, capture_output=True, text=True
     )
-    dependencies = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]["dependencies"]
-    names = [re.match(r"[\w.-]+", requirement)[0] for requirement in dependencies]
+    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(requirement for extra in extras for requirement in extra)]
+    names = [re.match(r"[\w.-]+", requirement)[0] for requirement in wanted]
     assert [pin.split("==")[0] for pin in run.stdout.splitlines()] == names

@@ -7,12 +7,14 @@ import manifoldknn
 
 NAMES = {
     "ManifoldKNNClassifier",
+    "TableEncoder",
     "as_published",
     "constrained_graph",
     "estimate_memory",
     "find_label_errors",
     "inspect",
     "intrinsic_dimension",
+    "report",
     "simplex_weights",
     "suggest",
     "tired_random_walk",
@@ -37,6 +39,7 @@ MODULES = {
         "make_two_circles",
     },
     "exceptions": {
+        "ColumnWarning",
         "DeviceWarning",
         "EverythingLabeledWarning",
         "GraphSizeWarning",
@@ -44,6 +47,7 @@ MODULES = {
         "MetricWarning",
         "OneClassWarning",
         "TooFewLabelsError",
+        "UnlabeledScoreWarning",
         "UnreachedError",
         "UnreachedWarning",
         "warn_caller",
@@ -61,7 +65,7 @@ MODULES = {
     },
 }
 ROOMS = {
-    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "model", "report",
+    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "model", "reporting",
     "reproduction", "search", "tables", "vote", "walk",
 }  # fmt: skip
 

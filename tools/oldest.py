@@ -1,13 +1,15 @@
 """The oldest dependencies that pyproject.toml allows, as exact pins for pip.
 
 Run as ``python tools/oldest.py pyproject.toml > oldest.txt``: each lower bound in
-``project.dependencies`` becomes one line, ``numpy>=1.26`` becoming ``numpy==1.26``.
+``project.dependencies`` and in the extras becomes one line, ``numpy>=1.26`` becoming
+``numpy==1.26``.
 The bounds are thus stated once, and `make test-oldest` tests what they promise.
 """
 
 import re
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 REQUIREMENT = re.compile(
@@ -43,9 +45,10 @@ def oldest(requirement: str) -> str:
 
 
 def oldest_pins(pyproject: str) -> list[str]:
-    """Return one pin for each of the dependencies in the text of a pyproject.toml."""
-    dependencies = tomllib.loads(pyproject)["project"]["dependencies"]
-    return [oldest(requirement) for requirement in dependencies]
+    """Return one pin for each dependency, also of extras, in the text of a pyproject.toml."""
+    project = tomllib.loads(pyproject)["project"]
+    extras = project.get("optional-dependencies", {}).values()
+    return [oldest(requirement) for requirement in chain(project["dependencies"], *extras)]
 
 
 if __name__ == "__main__":

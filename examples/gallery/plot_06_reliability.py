@@ -3,7 +3,7 @@ Is a confidence of 80 % right in 80 of 100 cases?
 =================================================
 
 Labels are drawn in two ways: equally many per class, and at random.
-Each dot holds the answers of ten draws; on the line, confidence is exactly right.
+Each dot holds the answers of six draws; on the line, confidence is exactly right.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +34,7 @@ def labels(seed, equal):
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained", sharey=True)
 for ax, equal in zip(axes, (True, False)):
     confidence, right = [], []
-    for seed in range(10):
+    for seed in range(6):
         y = labels(seed, equal)
         clf = ManifoldKNNClassifier().fit(X, y)
         hidden = y == -1

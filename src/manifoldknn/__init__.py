@@ -4,7 +4,8 @@
 has it; the steps of the method
 are functions of their own: `constrained_graph`, `tired_random_walk`,
 `walk_weights`, `simplex_weights`. `suggest`, `find_label_errors` and `inspect` look
-at a fitted classifier, `persist` saves and loads it, and the command ``manifoldknn``
+at a fitted classifier, `TableEncoder` makes features of tables as they come, `report` writes a
+page, `persist` saves and loads it, and the command ``manifoldknn``
 does all of it for a table in a file.
 
 Each name is imported when it is first asked for, so that ``import manifoldknn`` takes no
@@ -23,16 +24,20 @@ if TYPE_CHECKING:
     from manifoldknn.insight.inspection import inspect
     from manifoldknn.insight.label_errors import find_label_errors
     from manifoldknn.insight.suggestions import suggest
+    from manifoldknn.reporting.report import report
+    from manifoldknn.tables.encoder import TableEncoder
     from manifoldknn.walk.label_columns import tired_random_walk, walk_weights
 
 __all__ = [
     "ManifoldKNNClassifier",
+    "TableEncoder",
     "as_published",
     "constrained_graph",
     "estimate_memory",
     "find_label_errors",
     "inspect",
     "intrinsic_dimension",
+    "report",
     "simplex_weights",
     "suggest",
     "tired_random_walk",
@@ -48,8 +53,10 @@ _HOMES = {
     "inspect": "insight.inspection",
     "find_label_errors": "insight.label_errors",
     "estimate_memory": "device.memory",
+    "report": "reporting.report",
     "simplex_weights": "extend.simplex",
     "suggest": "insight.suggestions",
+    "TableEncoder": "tables.encoder",
     "tired_random_walk": "walk.label_columns",
     "walk_weights": "walk.label_columns",
 }

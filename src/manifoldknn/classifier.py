@@ -32,7 +32,10 @@ from manifoldknn.model.geometry import (
     searched,
     settings_changed,
 )
+from manifoldknn.model.hidden_labels import hidden_labels
 from manifoldknn.model.quality import errors_of, oddities_of, off_manifold_limit
+from manifoldknn.model.rowids import grown_row_index, numbered_pairs, own_names
+from manifoldknn.model.scoring import true_codes
 from manifoldknn.model.stream import (
     changed_labels,
     check_first_labels,
@@ -44,7 +47,13 @@ from manifoldknn.model.stream import (
 from manifoldknn.search.user_searches import searcher_for
 from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.doubt import usual_density
-from manifoldknn.vote.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
+from manifoldknn.vote.hidden import (
+    ExpectedAccuracy,
+    answered_shares,
+    hidden_groups,
+    hidden_tolerance,
+    judged,
+)
 from manifoldknn.vote.partner import LOUDEST, Partner, first_partner
 from manifoldknn.vote.powers import best_powers
 from manifoldknn.vote.sharpness import best_sharpness, resolved_reach, shown_reach, usual_sharpness
@@ -190,6 +199,10 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         What the hidden labels were called: `accuracy` to expect, its `interval()`, and how
         often answers of some confidence were right, `reliability()`. None where no label was
         hidden.
+    expected_accuracy_ : ExpectedAccuracy or None
+        How many of the answers are likely to be right: `accuracy`, and its 95 % interval from `low`
+        to `high`. It comes from `hidden_labels_`; where the fit hid none, they are hidden when this
+        is first asked for. None if every class has a single label.
     labeled_indices_ : ndarray of int
         Labelled rows.
     sigma_ : float
@@ -217,6 +230,11 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     the row's largest density, f̂ what nine of ten labels reach of their own class when hidden (of
     nine labels at least). b = min(1, (ô/o)⁴): o is the distance to the nearest other row, divided
     by what is usual around, and ô what one of a hundred rows exceeds.
+
+    Rows have names: the index of the pandas frames they came in, or else, if any came in an array,
+    numbers from 0. Names stand in the `ids` of `suggest`, `find_label_errors`, `inspect` and
+    reports, and `set_labels` and links take them. Arrays hold, and count, rows by number:
+    ``frame.index[numbers]`` names them.
 
     Equal rows are samples like others, at distance 0 and with weight exp(0) = 1. Of very many
     the first are neighbours of all, and the others, F, of nobody else. So the search looks at
@@ -310,8 +328,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             Labels; -1, None, NaN, NA or "" (or `unlabeled`) where there is none.
         must_link, cannot_link : array-like of shape (n_pairs, 2), optional
             Pairs of rows that are of one class, or of different ones, whatever the class: the
-            weight of their edge is 1 or 0, as between labelled rows. Rows are named by
-            their positions in X. They hold until the next `fit`.
+            weight of their edge is 1 or 0, as between labelled rows. They hold until the next
+            `fit`. Rows are named by the index of X if it is a frame with one, else by number.
 
         Returns
         -------
@@ -337,7 +355,10 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         if in_stream:  # who streams uses one buffer again and again
             X = X.clone() if is_tensor(X) else X.copy()
         labels = encode_labels(y, unlabeled=self.unlabeled)
-        links = hand_links(must_link, cannot_link, labels.codes, labels.classes)
+        names = own_names(row_index, X.shape[0])
+        must_link = numbered_pairs("must_link", must_link, names)
+        cannot_link = numbered_pairs("cannot_link", cannot_link, names)
+        links = hand_links(must_link, cannot_link, labels.codes, labels.classes, names)
         stages = Stages(None if in_stream else self, 4, X, y)
         self._learn(
             steps, X, labels, stages, None, self.neighbors, in_stream=in_stream, links=links,
@@ -517,6 +538,14 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             return best_powers(found, opinions, given, prior, centre, free=free), logs
         return (best_sharpness(found, given, prior, centre), 0.0), logs
 
+    @property
+    def expected_accuracy_(self) -> ExpectedAccuracy | None:
+        """The accuracy to expect, with the ends of its 95 % interval; None if unknown."""
+        check_is_fitted(self)
+        if self.hidden_labels_ is None:  # as where the sharpness is given
+            self.hidden_labels_ = hidden_labels(self)
+        return None if self.hidden_labels_ is None else self.hidden_labels_.expected
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Classify new rows by reconstruction from their neighbours.
 
@@ -568,7 +597,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             samples. Where classes vote, shares in the sum of all densities of the row;
             where neighbours vote, walk weights w̄.
         indices : ndarray of shape (n_queries, k)
-            Rows of the fitted X. Where all weights are 0 nobody voted: the row is
+            Rows of the fitted X by number, from 0. Where all weights are 0 nobody voted: the row is
             unreached.
 
         Notes
@@ -651,7 +680,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         X : array-like or sparse matrix of shape (n_queries, n_features)
             New rows.
         y : array-like of shape (n_queries,)
-            Their labels.
+            Their labels. Unlabelled rows do not count, and a `UnlabeledScoreWarning` says so:
+            cross-validate with `SemiSupervisedSplit`.
         sample_weight : array-like of shape (n_queries,), optional
             Weights of the rows.
 
@@ -660,8 +690,10 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         float
             Accuracy.
         """
-        weights = as_numpy(sample_weight)
-        return float(accuracy_score(as_numpy(y), self.predict(X), sample_weight=weights))
+        _, found = predicted(self, X, with_shares=False)
+        truth, judged = true_codes(self, y, len(found))
+        weights = None if sample_weight is None else np.asarray(as_numpy(sample_weight))[judged]
+        return float(accuracy_score(truth, found[judged], sample_weight=weights))
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, *, refresh: bool | str = "auto"
@@ -707,8 +739,10 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             if not hasattr(self, "classes_"):
                 check_first_labels(y, classes, self.unlabeled)
                 return self._fit(X, y, in_stream=True)
+            row_index = grown_row_index(self, X)
             X = new_rows(self, X)
             labels, any_new = further_labels(self, y, X.shape[0], classes)
+            self.fitted_ = replace(self.fitted_, row_index=row_index)
             if any_new or settings_changed(self):
                 self.fitted_ = replace(self.fitted_, index=self.fitted_.index.appended(X))
                 return self._relearn(labels, search=refresh is True)
@@ -728,8 +762,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
 
         Parameters
         ----------
-        indices : array-like of int, or mask
-            Rows in the order in which they came: those of `fit` first.
+        indices : array-like, mask or Suggestions
+            Rows by name, as `suggest` tells them: by the index of the fitted frame, or by number
+            from 0 in the order in which they came. A mask has an entry for every row.
         y : array-like of the same length, or one label for all
             Labels; -1, None, NaN, NA or "" (or `unlabeled`) withdraws one. New classes are
             welcome; one that loses its last label is forgotten.
@@ -783,7 +818,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         if before.settings[-1:] != (named(self.device),):  # else it stays, also where that is gone
             steps = choose_steps(self.device, X)
         searcher = self.neighbors if known is not None else searcher_for(self.neighbors, X)
-        check_links(before.links, labels.codes, labels.classes)
+        names = own_names(before.row_index, len(labels.codes))
+        check_links(before.links, labels.codes, labels.classes, names)
         start = None if search else first_guess(self, labels)
         self._learn(
             steps, X, labels, Stages(None, 4, X, None), known, searcher,

@@ -4,6 +4,7 @@ import sys
 import warnings
 
 __all__ = [
+    "ColumnWarning",
     "DeviceWarning",
     "EverythingLabeledWarning",
     "GraphSizeWarning",
@@ -11,6 +12,7 @@ __all__ = [
     "MetricWarning",
     "OneClassWarning",
     "TooFewLabelsError",
+    "UnlabeledScoreWarning",
     "UnreachedError",
     "UnreachedWarning",
     "warn_caller",
@@ -19,6 +21,10 @@ __all__ = [
 
 class ManifoldKNNWarning(UserWarning):
     """What all warnings of this package have in common."""
+
+
+class ColumnWarning(ManifoldKNNWarning):
+    """Columns of a table were not plain to read, or hold what was not there at the fit."""
 
 
 class DeviceWarning(ManifoldKNNWarning):
@@ -39,6 +45,10 @@ class GraphSizeWarning(ManifoldKNNWarning):
 
 class MetricWarning(ManifoldKNNWarning):
     """A searcher that was brought along measures other distances than the classifier."""
+
+
+class UnlabeledScoreWarning(ManifoldKNNWarning):
+    """Rows without a label were to be scored, as by ordinary cross-validation."""
 
 
 class UnreachedWarning(ManifoldKNNWarning):

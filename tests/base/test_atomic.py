@@ -3,10 +3,15 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
+import tempfile
 
 import pytest
 
-from manifoldknn.base.atomic import replaced_file
+from manifoldknn.base.atomic import replaced_file, temporary_folder, together
+
+needs_locks = pytest.mark.skipif(os.name == "nt", reason="locks of POSIX")
 
 
 def test_file_appears_at_the_end(tmp_path):
@@ -128,3 +133,148 @@ def test_a_full_disk_names_the_file(tmp_path):
         raise OSError("odd")
     assert caught.value.filename is None
     assert os.listdir(tmp_path) == []
+
+
+def left_by_a_killed_run(folder, name):
+    """Return what a process that is no more began to write to a file."""
+    code = (
+        "import os, signal, sys\n"
+        "from manifoldknn.base.atomic import replaced_file\n"
+        "with replaced_file(sys.argv[1]) as file:\n"
+        "    file.write(b'half')\n"
+        "    file.flush()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, os.fspath(folder / name)], check=False)
+    return [path for path in folder.iterdir() if path.suffix == ".part"]
+
+
+@needs_locks
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
+    other = tmp_path / ".a.txt.backup.part"  # by somebody else
+    other.write_bytes(b"")
+    assert len(left_by_a_killed_run(tmp_path, "a.txt")) == 2
+    with replaced_file(tmp_path / "b.txt"):
+        pass
+    assert len(os.listdir(tmp_path)) == 3  # another target leaves it alone
+    with replaced_file(tmp_path / "a.txt"):
+        pass
+    assert sorted(os.listdir(tmp_path)) == [other.name, "a.txt", "b.txt"]
+
+
+@needs_locks
+def test_what_is_being_written_is_not_removed(tmp_path):
+    with replaced_file(tmp_path / "a.txt") as first:
+        first.write(b"first")
+        with replaced_file(tmp_path / "a.txt") as second:
+            second.write(b"second")
+        assert (tmp_path / "a.txt").read_bytes() == b"second"
+    assert (tmp_path / "a.txt").read_bytes() == b"first"
+
+
+@needs_locks
+def test_a_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    made, make = [], tempfile.mkstemp
+
+    def swept_once(*arguments):
+        handle, name = make(*arguments)
+        made.append(name)
+        if len(made) == 1:
+            os.unlink(name)
+        return handle, name
+
+    monkeypatch.setattr(tempfile, "mkstemp", swept_once)
+    with replaced_file(tmp_path / "a.txt") as file:
+        file.write(b"new")
+    assert len(made) == 2
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@needs_locks
+def test_folders_of_killed_runs_are_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", os.fspath(tmp_path))
+    code = (
+        "import os, signal, sys, tempfile\n"
+        "from manifoldknn.base.atomic import temporary_folder\n"
+        "tempfile.tempdir = sys.argv[1]\n"
+        "with temporary_folder() as folder:\n"
+        "    (folder / 'a').write_bytes(b'a')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, os.fspath(tmp_path)], check=False)
+    (left,) = tmp_path.iterdir()
+    assert (left / "a").exists()
+    with temporary_folder() as folder, temporary_folder() as another:
+        assert sorted(tmp_path.iterdir()) == sorted([folder, another])
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a" * 254, "ä" * 127])
+def test_names_as_long_as_can_be(tmp_path, name):
+    with replaced_file(tmp_path / name) as file:
+        file.write(b"new")
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_several_appear_together(tmp_path):
+    (tmp_path / "b").write_bytes(b"old")
+    with together():
+        for name in "abc":
+            with replaced_file(tmp_path / name, force=name != "c") as file:
+                file.write(name.encode())
+        assert (tmp_path / "b").read_bytes() == b"old"
+        assert not (tmp_path / "a").exists()
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
+    assert [(tmp_path / name).read_bytes() for name in "abc"] == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("when", ["inside", "at the end"])
+def test_several_or_none(tmp_path, monkeypatch, when, links):
+    if not links:
+        monkeypatch.setattr(os, "link", _no_links)
+    (tmp_path / "b").write_bytes(b"old")
+
+    def write():
+        with together():
+            for name in "abc":
+                with replaced_file(tmp_path / name, force=name != "c") as file:
+                    file.write(name.encode())
+            if when == "inside":
+                raise KeyboardInterrupt
+            (tmp_path / "c").write_bytes(b"theirs")
+
+    with pytest.raises((KeyboardInterrupt, FileExistsError)):
+        write()
+    assert (tmp_path / "b").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["b"] + ["c"] * (when == "at the end")
+    if when == "at the end":
+        assert (tmp_path / "c").read_bytes() == b"theirs"
+
+
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_interrupted_between_two_names(tmp_path, monkeypatch, names):
+    """One file is there, the new one; of several all are the old ones."""
+    replace, done = os.replace, []
+
+    def replace_and_stop(*paths):
+        replace(*paths)
+        done.append(paths)
+        if len(done) == 1:
+            raise KeyboardInterrupt
+
+    for name in names:
+        (tmp_path / name).write_bytes(b"old")
+    monkeypatch.setattr(os, "replace", replace_and_stop)
+
+    def write():
+        with together():
+            for name in names:
+                with replaced_file(tmp_path / name) as file:
+                    file.write(b"new")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    wanted = b"new" if names == "a" else b"old"
+    assert [(tmp_path / name).read_bytes() for name in names] == [wanted] * len(names)
+    assert sorted(os.listdir(tmp_path)) == list(names)

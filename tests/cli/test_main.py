@@ -998,3 +998,127 @@ def test_answers_without_the_option_are_all_there(capsys):
     assert " can be trusted, with at least 80% confidence" in out
     assert " need a look, with less than 80% confidence" in out
     assert all(row["predicted"] for row in table("flowers-labelled.csv"))
+
+
+def formulas(folder):
+    """Write a table whose classes a spreadsheet would calculate."""
+    rows = [["=1+1", "-2", "@SUM(A1)"][i % 3] if i < 12 else "" for i in range(30)]
+    lines = [f"{i % 3 * 9 + i / 40},{i % 5},{label}" for i, label in enumerate(rows)]
+    Path(folder, "t.csv").write_text("x,y,class\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_labels_that_look_like_formulas(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    formulas(tmp_path)
+    asked = ("t.csv", "--label", "class", "--save", "m.mknn")
+    code, out, _ = run(capsys, "classify", *asked)
+    assert code == 0
+    assert "2 label(s) or id(s) begin with =, +, - or @, such as '=1+1'" in out
+    assert {row["predicted"] for row in table("t-labelled.csv")} == {"=1+1", "-2", "@SUM(A1)"}
+    code, out, _ = run(capsys, "classify", *asked, "--force", "--escape-formulas")
+    assert code == 0
+    assert "--escape-formulas" not in out
+    assert {row["predicted"] for row in table("t-labelled.csv")} == {"'=1+1", "-2", "'@SUM(A1)"}
+    assert {row["class"] for row in table("t-labelled.csv")} == {"", "=1+1", "-2", "@SUM(A1)"}
+    for how in ("", "'"):
+        more = ["--escape-formulas"] if how else []
+        code, out, _ = run(capsys, "predict", "m.mknn", "t.csv", "--force", *more)
+        assert ("for formulas" in out) == (not how)
+        assert {row["predicted"] for row in table("t-labelled.csv")} == {
+            f"{how}=1+1", "-2", f"{how}@SUM(A1)"
+        }  # fmt: skip
+
+
+def test_ids_in_a_list_that_look_like_formulas(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"=A{i},{i % 2 * 9 + i / 40},{'ab'[i % 2] if i < 9 else ''}" for i in range(30)]
+    Path("t.csv").write_text("id,x,class\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    for more, start in (([], "="), (["--escape-formulas"], "'=")):
+        asked = ("t.csv", "--label", "class", "--id", "id", "--out", "l.csv", "--force", *more)
+        code, out, _ = run(capsys, "suggest", *asked)
+        assert code == 0
+        assert ("for formulas" in out) == (not more)
+        assert all(row["id"].startswith(f"{start}A") for row in table("l.csv"))
+
+
+def test_a_label_in_a_workbook_is_no_formula(tmp_path, monkeypatch, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    formulas(tmp_path)
+    assert run(capsys, "classify", "t.csv", "--label", "class", "--save", "m.mknn")[0] == 0
+    book = openpyxl.Workbook()
+    book.active.append(["x", "y"])
+    for row in table("t.csv"):
+        book.active.append([float(row["x"]), float(row["y"])])
+    book.save("t.xlsx")
+    assert run(capsys, "predict", "m.mknn", "t.xlsx")[0] == 0
+    sheet = openpyxl.load_workbook("t-labelled.xlsx").active
+    kinds = {(cell.value, cell.data_type) for cell in sheet["C"][1:]}
+    assert {("=1+1", "s"), ("@SUM(A1)", "s")} <= kinds
+
+
+@pytest.mark.usefixtures("flowers")
+def test_several_outputs_or_none(capsys, monkeypatch):
+    """The table comes last, and fails: then there is no model and no report either."""
+    Path("m.mknn").write_bytes(b"old")
+    before = sorted(os.listdir())
+    monkeypatch.setattr(
+        "manifoldknn.tables.formats.textfile.TextTable.write",
+        lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")),
+    )
+    code, _, err = classify(capsys, "--save", "m.mknn", "--report", "r.html", "--force")
+    assert code == 2
+    assert "No space left" in err
+    assert sorted(os.listdir()) == before
+    assert Path("m.mknn").read_bytes() == b"old"
+
+
+def test_the_longest_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    formulas(tmp_path)
+    name = "a" * 250 + ".csv"
+    code, _, _ = run(capsys, "classify", "t.csv", "--label", "class", "--out", name)
+    assert code == 0
+    code, _, err = run(capsys, "classify", name, "--label", "class")
+    assert code == 2
+    assert "too long" in err
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="a device of POSIX")
+@pytest.mark.parametrize("how", ["file", "stdin", "link", "model"])
+def test_devices_without_an_end_are_refused(tmp_path, how):
+    formulas(tmp_path)
+    asked = {
+        "file": ["classify", "/dev/zero", "--label", "a"],
+        "stdin": ["classify", "-", "--label", "a"],
+        "link": ["classify", "t.csv", "--label", "class", "--must-link", "/dev/zero"],
+        "model": ["predict", "/dev/zero", "t.csv"],
+    }[how]
+    with Path("/dev/zero").open("rb") as zeros:
+        done = subprocess.run(
+            [sys.executable, "-m", "manifoldknn", *asked], cwd=tmp_path, capture_output=True,
+            stdin=zeros, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert b"device" in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_bytes_that_are_no_text_are_found_on_their_line(tmp_path, monkeypatch, capsys, encoding):
+    monkeypatch.chdir(tmp_path)
+    formulas(tmp_path)
+    bad = b"\xff" if encoding == "utf-8" else b"\x00\xdc"
+    lines = ["x,y,class", *(f"{i},{i % 3},a" for i in range(30_000))]
+    content = [f"{line}\r\n".encode(encoding) for line in lines]
+    content[20_000] = content[20_000].replace("a".encode(encoding), bad)
+    Path("b.csv").write_bytes(b"".join(content))
+    code, _, err = run(capsys, "classify", "b.csv", "--label", "class", "--encoding", encoding)
+    assert code == 2
+    assert "line 20001 of b.csv is not text" in err
+    if encoding == "utf-8":
+        links = [b"%d,%d\n" % (i % 30 + 1, (i + 1) % 30 + 1) for i in range(9000)]
+        links[4000] = b"1,\xff\n"
+        Path("l.csv").write_bytes(b"".join(links))
+        code, _, err = run(capsys, "classify", "t.csv", "--label", "class", "--must-link", "l.csv")
+        assert code == 2
+        assert "line 4001 of l.csv cannot be read" in err

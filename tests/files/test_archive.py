@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import pickle
 import zipfile
 
@@ -39,17 +40,28 @@ def rewritten(path, change, compression=zipfile.ZIP_STORED):
             archive.writestr(name, content)
 
 
+def canonical(manifest):
+    text = json.dumps(manifest, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return text.encode()
+
+
 def with_manifest(path, change, *, signed=True):
     def edit(members):
         manifest = json.loads(members["manifest.json"])
         manifest = change(manifest) or manifest
         if signed:
             rest = {name: value for name, value in manifest.items() if name != "sha256"}
-            text = json.dumps(rest, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-            manifest["sha256"] = hashlib.sha256(text.encode()).hexdigest()
-        members["manifest.json"] = json.dumps(manifest).encode()
+            manifest["sha256"] = hashlib.sha256(canonical(rest)).hexdigest()
+        members["manifest.json"] = canonical(manifest)
 
     rewritten(path, edit)
+
+
+def sealed(start):
+    """Put a kind, a good checksum and a version behind the first parts of a manifest."""
+    start, end = start + b',"kind":"test",', b'"version":2}'
+    digest = hashlib.sha256(start + end).hexdigest().encode()
+    return start + b'"sha256":"' + digest + b'",' + end
 
 
 def refused(path, words="is no model", **options):
@@ -181,7 +193,11 @@ def test_manifest_must_describe_the_array(path, change):
     ],
 )  # fmt: skip
 def test_other_manifests_are_refused(path, manifest):
-    rewritten(path, lambda m: m | {"manifest.json": json.dumps(manifest).encode()})
+    sign = isinstance(manifest, dict)
+    text = canonical(manifest)
+    if sign:
+        manifest |= {"sha256": hashlib.sha256(text).hexdigest()}
+    rewritten(path, lambda m: m | {"manifest.json": canonical(manifest)})
     refused(path)
 
 
@@ -191,8 +207,7 @@ def test_the_checksum_covers_the_manifest(path, place):
         if place == "data":
             manifest["data"]["list"][0] = 2
         else:
-            manifest["arrays"] = dict(reversed(manifest["arrays"].items()))
-            manifest["more"] = 1
+            manifest["arrays"]["more"] = 1
 
     with_manifest(path, change, signed=False)
     refused(path, "its manifest was altered: the checksum")
@@ -212,16 +227,71 @@ def test_bytes_that_belong_to_no_part(path):
         refused(path)
     comment = content[:-2] + (3).to_bytes(2, "little") + b"abc"
     path.write_bytes(comment)
-    refused(path, "belong to none of its parts")
+    refused(path, "damaged")
     path.write_bytes(content)
     read_archive(path, **FORM)
 
 
 def test_deeply_nested_and_infinite_json(path):
-    rewritten(path, lambda m: m | {"manifest.json": b"[" * 100_000})
-    refused(path)
-    rewritten(path, lambda m: m | {"manifest.json": b'{"kind": NaN}'})
-    refused(path)
+    for inner in (b"[" * 100_000, b"NaN", b'"x":'):
+        rewritten(path, lambda m, inner=inner: m | {"manifest.json": sealed(b'{"a":' + inner)})
+        refused(path)
+    rewritten(path, lambda m: m | {"manifest.json": sealed(b'{"data":{"a":NaN}')})
+    refused(path, "its manifest holds NaN")
+
+
+def test_nothing_is_made_of_a_manifest_before_its_checksum_agrees(path, monkeypatch):
+    with_manifest(path, lambda manifest: manifest["data"].update(list=[]), signed=False)
+    monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("it was read"))
+    refused(path, "altered")
+    rewritten(path, lambda m: m | {"manifest.json": b"{" + b'"a":[[],[]]}'})
+    refused(path, "no checksum")
+
+
+@pytest.mark.parametrize("piece", [b"[],", b"{},", b'"",', b"0,", b"x"])
+def test_what_a_manifest_may_cost_follows_from_its_size(path, piece, monkeypatch):
+    """With good checksums: lists in lists take twenty times the memory of their text."""
+    start = b'{"arrays":{},"data":{"x":['
+    for size in (17 << 20, 4 << 20) if piece != b"x" else (17 << 20,):
+        text = sealed(start + piece * (size // len(piece)) + b"0]}")
+        rewritten(path, lambda _, text=text: {"manifest.json": text})
+        with monkeypatch.context() as patch:
+            patch.setattr(json, "loads", lambda *_, **__: pytest.fail("it was read"))
+            refused(path, "too large")
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="too many names"):
+        write_archive(tmp_path / "a.bin", {}, {"x": [0] * (1 << 20)}, **FORM)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_long_directory_is_not_read(path, monkeypatch):
+    with zipfile.ZipFile(path, "a") as archive:
+        for number in range(400):
+            archive.writestr(f"part{number}", b"")
+    monkeypatch.setattr(zipfile, "ZipFile", lambda *_, **__: pytest.fail("it was read"))
+    refused(path, "too many parts")
+
+
+def test_the_directory_of_a_large_file(path, monkeypatch):
+    """As of one over 4 GB: its end is written in another way, and is checked as well."""
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 2)
+    write_archive(path, ARRAYS, DATA, **FORM)
+    content = path.read_bytes()
+    end = content.index(b"PK\x06\x06")
+    assert read_archive(path, **FORM)[1] == DATA
+    path.write_bytes(content[: end + 40] + (2**40).to_bytes(8, "little") + content[end + 48 :])
+    refused(path, "too many parts")
+    path.write_bytes(content[:end] + bytes(9) + content[end:])
+    refused(path, "damaged")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_only_ordinary_files_are_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", tmp_path, "/dev/zero"):
+        refused(place, "no ordinary file")
 
 
 def test_size_that_the_directory_claims(path):

@@ -374,3 +374,85 @@ def test_doubts_are_kept_and_older_files_have_none(moons, tmp_path):
     np.testing.assert_array_equal(votes, doubted)
     np.testing.assert_allclose(old.label_distributions_, votes)
     assert old.predict_proba(far).max(axis=1).min() > clf.predict_proba(far).max(axis=1).min()
+
+
+TWO = {"dtype": "|O", "values": [to_plain(0), to_plain("a")]}
+LONG = {"dtype": "<U5000", "values": [to_plain("a"), to_plain("b" * 5000)]}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("classes", TWO),
+        ("classes", {"dtype": "<i8", "values": [to_plain(1), to_plain(0)]}),
+        ("classes", {"dtype": "<f8", "values": [to_plain(0.0), to_plain(np.nan)]}),
+        ("classes", {"dtype": "<i8", "values": [to_plain(i) for i in range(3)]}),
+        ("classes", LONG),
+        ("marker", to_plain("x" * 5000)),
+        ("prior", to_plain("often")),
+        ("class_prior", np.array([0.5, -0.5])),
+        ("class_prior", np.array([0.2, 0.3, 0.5])),
+        ("feature_names", [to_plain("a")]),
+        ("feature_names", "ab"),
+        ("feature_names", [to_plain("a"), to_plain(1)]),
+    ],
+)
+def test_impossible_contents_with_good_checksums(moons, tmp_path, name, value):
+    """Refused on loading, not met in use."""
+    path = tmp_path / "a.mknn"
+    persist.save(ManifoldKNNClassifier().fit(*moons), path)
+    arrays, data = contents(path)
+    place = arrays if isinstance(value, np.ndarray) else data
+    if name == "prior":
+        place, name = data["params"], "class_prior"
+    place[name] = value
+    altered(path, arrays, data)
+    with pytest.raises(ModelFileError, match="do not fit together"):
+        persist.load(path)
+
+
+def test_negative_neighbours_that_were_brought(moons, tmp_path):
+    X, y = moons
+    lists = ManifoldKNNClassifier().fit(X, y).fitted_.lists
+    path = tmp_path / "a.mknn"
+    clf = ManifoldKNNClassifier(neighbors=(lists.indices, lists.distances)).fit(X, y)
+    persist.save(clf, path)
+    arrays, data = contents(path)
+    arrays["given_indices"][0, 0] = -1
+    altered(path, arrays, data)
+    with pytest.raises(ModelFileError, match="neighbors must name rows"):
+        persist.load(path)
+
+
+def test_labels_of_which_answers_would_take_all_memory(moons, tmp_path):
+    X, y = moons
+    names = np.array(["", "a", "b" * 5000])[np.asarray(y) + 1]
+    with pytest.raises(ValueError, match="more than 4096 letters"):
+        persist.save(ManifoldKNNClassifier().fit(X, names), tmp_path / "a.mknn")
+
+
+def test_wide_answers_are_objects(moons, tmp_path, monkeypatch):
+    X, y = moons
+    names = np.array(["", "a", "b" * 50])[np.asarray(y) + 1]
+    clf = ManifoldKNNClassifier().fit(X, names)
+    persist.save(clf, tmp_path / "a.mknn")
+    assert persist.load(tmp_path / "a.mknn").transduction_.dtype == "<U50"
+    monkeypatch.setattr(persist, "_MOST_TEXT", 1000)
+    again = persist.load(tmp_path / "a.mknn")
+    assert again.transduction_.dtype == object
+    assert again.transduction_.tolist() == clf.transduction_.tolist()
+
+
+def test_columns_that_are_only_claimed(moons, tmp_path):
+    """A sparse matrix of any width takes a few bytes in a file, and much memory to work with."""
+    path, wide = tmp_path / "a.mknn", sparse.csr_array(moons[0])
+    clf = ManifoldKNNClassifier().fit(wide, moons[1])
+    persist.save(clf, path)
+    arrays, data = contents(path)
+    arrays["samples_shape"][1] = 2**31 - 1
+    altered(path, arrays, data)
+    with pytest.raises(ModelFileError, match="its samples cannot be"):
+        persist.load(path)
+    wide = sparse.csr_array((wide.data, wide.indices, wide.indptr), shape=(120, 5_000_000))
+    with pytest.raises(ValueError, match="columns, which cannot be saved"):
+        persist._put_matrix({}, "samples", wide)

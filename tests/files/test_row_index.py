@@ -4,6 +4,7 @@ import pytest
 from manifoldknn import ManifoldKNNClassifier, persist, suggest
 from manifoldknn.exceptions import ManifoldKNNWarning
 from manifoldknn.files.row_index import restored_row_index
+from manifoldknn.model.rowids import fitted_row_ids
 
 pd = pytest.importorskip("pandas")
 
@@ -58,3 +59,26 @@ def test_an_index_that_cannot_be_written_is_told(tmp_path):
 def test_what_cannot_be_an_index_is_refused(arrays):
     with pytest.raises(ValueError):
         restored_row_index(arrays, 2)
+
+
+def test_the_index_is_kept_when_further_frames_come(tmp_path):
+    clf = fitted([f"row {i}" for i in range(40)])
+    more = pd.DataFrame(np.eye(3), columns=list("abc"), index=["x", "y", "z"])
+    clf.partial_fit(more, refresh=False).partial_fit(more.iloc[:1], [1])
+    names = [f"row {i}" for i in range(40)] + ["x", "y", "z", "x"]
+    assert fitted_row_ids(clf).tolist() == names
+    persist.save(clf, tmp_path / "m.mknn")
+    again = persist.load(tmp_path / "m.mknn")
+    assert fitted_row_ids(again).tolist() == names
+    again.partial_fit(more, refresh=False)
+    assert fitted_row_ids(again).tolist() == [*names, "x", "y", "z"]
+    with pytest.warns(UserWarning, match="feature names"):
+        again.partial_fit(more.to_numpy(), refresh=False)  # rows without names: all are numbered
+    assert fitted_row_ids(again).tolist() == list(range(50))
+
+
+def test_names_of_two_kinds_stay_what_they_are():
+    clf = fitted(range(40))
+    more = pd.DataFrame(np.eye(3), columns=list("abc"), index=["1", "2", "3"])
+    clf.partial_fit(more, refresh=False)
+    assert fitted_row_ids(clf).tolist() == [*range(40), "1", "2", "3"]

@@ -210,6 +210,9 @@ def test_values_outside_the_fitted_range(tmp_path, scale):
         {"name": 3}, {"kind": "text"}, {"low": "0"}, {"low": True}, {"high": 10**400},
         {"low": 5.0}, {"categories": ["a"]}, {"kind": "category", "categories": ["a", "a"]},
         {"kind": "category", "categories": "ab"}, {"flag": 1}, {"more": 1}, {"name": "y"},
+        {"knots": [1.0]}, {"knots": [2.0, 1.0], "ranks": [0.0, 1.0]}, {"knots": 1, "ranks": 1},
+        {"knots": [0.0, "1"], "ranks": [0.0, 1.0]}, {"knots": [10**400], "ranks": [0.5]},
+        {"knots": [0.0, 1.0], "ranks": [0.5, 0.5]},
     ],
     ids=str,
 )  # fmt: skip
@@ -312,3 +315,77 @@ def test_words_for_no_number_may_be_categories(tmp_path):
     table = text_table(tmp_path, "s,x\nerror,1\nunknown,2\nerror,4\n")
     step, _ = FeatureStep.fit(table, ["s", "x"])
     assert step.features == ["s=error", "s=unknown", "x"]
+
+
+def mid_ranks(values):
+    """Return, one by one, the share of values that are less, and half of those that are equal."""
+    n = len(values)
+    return [sum((v < x) + (v == x) / 2 for v in values) / n for x in values]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 2.5, 3.0]), min_size=30, max_size=60),
+    st.sampled_from([-1e7, -40.0, 40.0, 1e9]),
+)
+def test_numbers_with_a_long_tail_become_ranks(tmp_path_factory, usual, far):
+    values = [*usual, far]
+    low, high = np.quantile(values, (0.05, 0.95))
+    columns = {"x": list(map(repr, values))}
+    step, X = FeatureStep.fit(table_of(tmp_path_factory.mktemp("f"), columns), ["x"])
+    expected = (np.array(values) - min(values)) / (max(values) - min(values))
+    if max(values) - min(values) > 8 * (high - low):
+        expected = mid_ranks(values)
+        assert "long tail, so scaled by rank" in step.uses[0].how
+    np.testing.assert_allclose(X[:, 0], expected, atol=1e-6)
+    assert step.outside(X) == {}
+
+
+def tailed(n, seed=0):
+    return np.round(np.random.default_rng(seed).pareto(0.8, n), 3)
+
+
+def test_ranks_are_written_down_and_made_again(tmp_path):
+    values = tailed(3000)
+    columns = {"x": list(map(repr, values.tolist()))}
+    step, X = FeatureStep.fit(table_of(tmp_path, columns), ["x"])
+    np.testing.assert_allclose(X[:, 0], mid_ranks(values.tolist()), atol=1 / 256)
+    again = FeatureStep.from_plain(json.loads(json.dumps(step.to_plain())))
+    np.testing.assert_array_equal(again.transform(table_of(tmp_path, columns))[0], X)
+    assert len(step.plans[0].knots) <= 256
+    low, high = float(values.min()), float(values.max())
+    beyond = {"x": [repr(2 * high), repr(low - 1), repr(high)]}
+    new, _ = again.transform(table_of(tmp_path, beyond))
+    assert new[0, 0] > X.max() + 0.9  # farther out is farther away
+    assert new[1, 0] < X.min()
+    assert again.outside(new) == {"x": 2}
+
+
+def test_ranks_of_many_rows_come_from_some_of_them(tmp_path):
+    values = tailed(25_000)
+    values[7], values[8] = 1e9, -5.0  # hardly ever drawn
+    columns = {"x": list(map(repr, values.tolist()))}
+    step, X = FeatureStep.fit(table_of(tmp_path, columns), ["x"])
+    assert step.plans[0].knots[0] == -5.0
+    assert step.plans[0].knots[-1] == 1e9
+    order = values.argsort(kind="stable")
+    assert (np.diff(X[order, 0]) >= 0).all()
+    np.testing.assert_allclose(X[order, 0], np.arange(25_000) / 25_000, atol=0.02)
+    assert step.outside(X) == {}
+
+
+def test_who_is_not_ranked(tmp_path):
+    """Flags, what is not scaled, and columns of one matrix."""
+    far = [*(["0"] * 39), "1"]
+    wide = [*(map(str, range(1, 40))), "1e6"]
+    columns = {"flag": far, "x": wide}
+    table = table_of(tmp_path, columns)
+    step, X = FeatureStep.fit(table, ["flag", "x"])
+    assert [bool(plan.knots) for plan in step.plans] == [False, True]
+    assert X[-1, 0] == 0.25
+    step, X = FeatureStep.fit(table, ["flag", "x"], scale=False)
+    assert not step.plans[1].knots
+    assert X[-1, 1] == 1e6
+    np.save(tmp_path / "a.npy", np.array([list(map(float, wide))] * 2).T)
+    step, _ = FeatureStep.fit(open_table(tmp_path / "a.npy", "npy"), ["0", "1"])
+    assert not step.plans[0].knots

@@ -50,7 +50,7 @@ def test_a_header_may_be_there_and_is_told(tmp_path, header):
         ("a,b\nb,b\n", NAMES, "line 2 of links.csv pairs 'b' with itself"),
         ("x,y\n", NAMES, "names no two rows; line 1 of links.csv is taken for a header: x, y"),
         ("\n", NAMES, "links.csv names no two rows"),
-        ('a,b\n"a,b\n', NAMES, "links.csv cannot be read after line 2"),
+        ('a,b\n"a,b\n', NAMES, "line 2 of links.csv cannot be read"),
     ],
 )
 def test_bad_lines(tmp_path, text, ids, words):

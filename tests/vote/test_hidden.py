@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.model.fitted import graph_recipe
+from manifoldknn.model.hidden_labels import hidden_labels
 from manifoldknn.vote.hidden import (
     HiddenLabels,
     answered_shares,

@@ -96,8 +96,8 @@ def encode_labels(y: Any, *, unlabeled: Any = "auto", none: bool = False) -> Enc
             "begin with), or change `unlabeled`."
         )
     family = _check_labels(labels)
-    foreign = not (auto or _is_missing(marker) or _family(marker) == family)
-    if foreign and all(map(_is_missing, values[skipped])):
+    foreign = not (auto or is_missing(marker) or _family(marker) == family)
+    if foreign and all(map(is_missing, values[skipped])):
         raise ValueError(
             f"unlabeled={unlabeled!r} is of a type that no label in y can equal: the first is "
             f"{labels[:1].tolist()[0]!r}. Pass a {family}, or None for missing values only."
@@ -220,7 +220,8 @@ def _family(value: Any) -> str | None:
     return "string" if isinstance(value, str) else "bytes" if isinstance(value, bytes) else None
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Tell whether a value says that there is none: None, NaN, NaT or NA."""
     if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
         return bool(value != value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
@@ -231,7 +232,7 @@ def _find_in_dtype(values: Array, marker: Any, auto: bool) -> Mask:
     kind = values.dtype.kind
     found: Mask = np.isnan(values) if kind in "fmM" else np.zeros(len(values), dtype=np.bool_)
     marker = _AUTO_MARKER.get(kind) if auto else marker
-    if _is_missing(marker) or _family(marker) != _FAMILY.get(kind):
+    if is_missing(marker) or _family(marker) != _FAMILY.get(kind):
         return found
     with np.errstate(over="ignore"):  # a marker beyond the reach of float16
         return np.asarray(found | (values == marker), dtype=np.bool_)
@@ -239,13 +240,13 @@ def _find_in_dtype(values: Array, marker: Any, auto: bool) -> Mask:
 
 def _find_in_objects(values: Array, marker: Any, auto: bool) -> Mask:
     """Mask the unlabelled among objects, judging each distinct one once."""
-    given = () if _is_missing(marker) else (marker,)
+    given = () if is_missing(marker) else (marker,)
     markers = [(_family(m), m) for m in ((-1, "", b"") if auto else given)]
     try:
         distinct = set(zip(map(type, values), values))  # with the type, as 1 == True
     except TypeError:  # unhashable
-        raise _bad_type(next(v for v in values if not (_family(v) or _is_missing(v)))) from None
-    found = {(t, v) for t, v in distinct if _is_missing(v) or (_family(v), v) in markers}
+        raise _bad_type(next(v for v in values if not (_family(v) or is_missing(v)))) from None
+    found = {(t, v) for t, v in distinct if is_missing(v) or (_family(v), v) in markers}
     pairs = zip(map(type, values), values)
     return np.fromiter((pair in found for pair in pairs), dtype=np.bool_, count=len(values))
 
@@ -282,7 +283,7 @@ def _bad_type(value: Any) -> ValueError:
 
 def _answer_marker(dtype: np.dtype[Any], marker: Any, auto: bool, seen: Any) -> Any:
     """Choose what stands for "unlabelled" among labels of a dtype."""
-    if auto or (dtype.kind == "f" and _is_missing(marker)):
+    if auto or (dtype.kind == "f" and is_missing(marker)):
         return {**_AUTO_MARKER, "O": seen, "b": None, "f": np.nan}[dtype.kind]
     whole = dtype.kind in "iu" and isinstance(marker, float) and marker.is_integer()
     return int(marker) if whole else marker

@@ -1,5 +1,6 @@
 """Where the command ``manifoldknn`` begins: before anything that takes time is imported."""
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, _terminate)
+    _keep_closed_streams()
     try:
         from manifoldknn.cli.options import build_parser
 
@@ -26,6 +28,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("manifoldknn: error: interrupted: nothing was written", file=sys.stderr)
         return 130
+
+
+def _keep_closed_streams() -> None:
+    """Put nothing where a standard stream is closed, lest a file of ours takes its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
 
 
 def _terminate(*_: Any) -> NoReturn:

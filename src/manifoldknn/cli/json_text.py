@@ -5,6 +5,8 @@ import math
 import sys
 from typing import Any
 
+from manifoldknn.cli.screen import say
+
 SCHEMA = 1  # of what is said; it counts up when something is renamed or taken away
 
 
@@ -16,11 +18,11 @@ def fail(message: str, code: int, as_json: bool, out: str | None = None) -> None
     message = " ".join(message.split())
     on_stderr = as_json and out == "-"
     if not on_stderr:
-        print(f"manifoldknn: error: {message}", file=sys.stderr)
+        say(f"manifoldknn: error: {message}", sys.stderr)
     if as_json:
         stream = sys.stderr if on_stderr else sys.stdout
         data = {"schema": SCHEMA, "error": message, "exit_code": code}
-        print(json_text(data, encoding=stream.encoding), file=stream)
+        say(json_text(data, encoding=getattr(stream, "encoding", None)), stream)
 
 
 def json_text(data: Any, *, encoding: str | None = None) -> str:

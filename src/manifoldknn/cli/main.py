@@ -15,30 +15,32 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from manifoldknn import find_label_errors, inspect, persist
-from manifoldknn.base.atomic import replaced_file
+from manifoldknn.base.atomic import replaced_file, together
 from manifoldknn.base.heap import return_large_arrays_at_once
 from manifoldknn.base.progress import spoken
 from manifoldknn.cli.json_text import SCHEMA, fail, json_text
 from manifoldknn.cli.options import build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
+from manifoldknn.cli.screen import named, say
 from manifoldknn.device.memory import check_address_space
 from manifoldknn.exceptions import UnreachedError
-from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
-from manifoldknn.model.quality import off_manifold_limit
-from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
+from manifoldknn.reporting.findings import findings
+from manifoldknn.reporting.summary import as_table, health_text, summary_data, summary_text
 from manifoldknn.tables.column_uses import grouped, manner_text
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
-    answers,
     check_format,
     check_targets,
     new_names,
+    spreadsheet_safe,
     table_target,
     write_table,
 )
 from manifoldknn.tables.session import Session, as_options, learn, noted, stage
 from manifoldknn.tables.table import Table
+
+_UNREAD = 141  # as a shell says that a reader has gone
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,10 +62,11 @@ def run(options: argparse.Namespace) -> int:
         with spoken(0 if options.quiet else 1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is told in the notes
             code = _COMMANDS[options.command](options) or 0
-        sys.stdout.flush()
+        if sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return _UNREAD if getattr(options, "out", None) == "-" else 0  # files are there
     except (Exception, KeyboardInterrupt) as error:
         message, code = _said(error)
         if code == 1 and os.environ.get("MANIFOLDKNN_DEBUG"):
@@ -108,7 +111,7 @@ def _learned(table: Table, options: argparse.Namespace) -> Session:
     """Learn, and warn where everybody sees it."""
     session = learn(table, options)
     for warning in session.warnings:
-        print(f"manifoldknn: warning: {warning}", file=sys.stderr)
+        say(f"manifoldknn: warning: {warning}", sys.stderr)
     return session
 
 
@@ -124,30 +127,23 @@ def _columns(session: Session) -> str:
 def _classify(options: argparse.Namespace) -> None:
     target = table_target(options)
     check_targets(options, {"--out": target, "--report": options.report, "--save": options.save})
-    with opened(options) as table:
+    with opened(options) as table, together():
         check_format(target, options, table)
         names = new_names(table, options.prefix)
         session = _learned(table, options)
         clf = session.classifier
-        with stage(session.seconds, "off manifold"), noted(session.notes):
-            off = -clf.score_samples() / off_manifold_limit(clf)
-        hidden = None
-        if options.validate:
-            with stage(session.seconds, "validation"), noted(session.notes):
-                hidden = hidden_labels(clf)
-        with stage(session.seconds, "graph health"):
-            health = _in_options(inspect(clf, index=session.ids))
-        predicted = clf.transduction_
-        codes = clf.fitted_.labels.numbers(predicted)
-        confidence, margin = answers(clf.label_distributions_, codes, clf.unreached_)
-        column = table.like(options.label, predicted.tolist())
-        added = dict(zip(names, (column, confidence, margin, off, clf.unreached_)))
+        found = findings(session, validate=options.validate)
+        health, predicted = _in_options(found.health), clf.transduction_
+        texts = spreadsheet_safe(predicted.tolist(), options, session.notes)
+        column = table.like(options.label, texts)
+        judged = found.confidence, found.margin, found.off_manifold, clf.unreached_
+        added = dict(zip(names, (column, *judged)))
         if options.save:
             with stage(session.seconds, "saving"):
                 extra = model_extra(session.step, table, options.label)
                 persist.save(clf, options.save, extra=extra, force=options.force)
         data = summary_data(
-            session, health, hidden, predicted, confidence, validated=options.validate
+            session, health, found.hidden, predicted, found.confidence, validated=options.validate
         )
         data["out"], data["report"], data["model"] = target, options.report, options.save
         data["file"], data["warnings"] = table.manner, session.warnings
@@ -155,17 +151,17 @@ def _classify(options: argparse.Namespace) -> None:
         data["columns"] = [{key: getattr(use, key) for key in shown} for use in session.columns]
         if options.report:
             with stage(session.seconds, "report"):
-                from manifoldknn.report.page import write_report
+                from manifoldknn.reporting.page import write_report
 
-                write_report(options, session, health, data, confidence, off)
+                write_report(options, session, health, data, found.confidence, found.off_manifold)
         with stage(session.seconds, "writing"):
             write_table(table, target, added, options)
         data["seconds"] = {name: round(s, 2) for name, s in session.seconds.items()}
     # The table of columns says already what is left out, and warns.
     told = [note for note in data["notes"] if not note.startswith("left out ")]
     said = {"notes": [note for note in told if note not in data["warnings"]]}
-    text = f"{_columns(session)}\n\n{summary_text(data | said)}\n\nwritten     {target}"
-    text += "".join(f", {name}" for name in (options.report, options.save) if name)
+    text = f"{_columns(session)}\n\n{summary_text(data | said)}\n\nwritten     {named(target)}"
+    text += "".join(f", {named(name)}" for name in (options.report, options.save) if name)
     _say(data, text, options, table_on_stdout=target == "-")
 
 
@@ -205,7 +201,9 @@ def _list(
     if options.out and options.out != "-":
         with replaced_file(options.out, force=options.force) as file:
             text = io.StringIO(newline="")
-            csv.writer(text).writerows([shown, *rows])
+            cells = [cell for row in rows for cell in row]
+            safe = iter(spreadsheet_safe(cells, options, session.notes))
+            csv.writer(text).writerows([shown, *([next(safe) for _ in shown] for _ in rows)])
             file.write(text.getvalue().encode())
     listed = [dict(zip(columns, values)) for values in zip(*columns.values())]
     data = {
@@ -217,7 +215,7 @@ def _list(
     text_lines = as_table(shown, rows) if rows else "none"
     notes = "".join(f"\nnote        {note}" for note in session.notes)
     if options.out and options.out != "-":
-        text_lines = f"written     {options.out}"
+        text_lines = f"written     {named(options.out)}"
     _say(data, text_lines + "\n" + notes, options)
 
 
@@ -245,7 +243,8 @@ def _say(
     data: dict[str, Any], text: str, options: argparse.Namespace, *, table_on_stdout: bool = False
 ) -> None:
     out, data = sys.stderr if table_on_stdout else sys.stdout, {"schema": SCHEMA} | data
-    print(json_text(data, encoding=out.encoding) if options.json else text, file=out)
+    said = json_text(data, encoding=getattr(out, "encoding", None)) if options.json else text
+    say(said, out)
 
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from manifoldknn import persist
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.classifier import ManifoldKNNClassifier
+from manifoldknn.cli.screen import named
 from manifoldknn.files.archive import ModelFileError
 from manifoldknn.model.answering import answers_to
 from manifoldknn.model.cautions import confidence_words
 from manifoldknn.model.quality import off_manifold_limit
-from manifoldknn.report.summary import as_table
-from manifoldknn.report.trust import SURE, trust_groups
+from manifoldknn.reporting.summary import as_table
+from manifoldknn.reporting.trust import SURE, trust_groups
 from manifoldknn.tables.column_uses import manner_notes
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.inputs import opened
@@ -25,6 +26,7 @@ from manifoldknn.tables.outputs import (
     check_format,
     check_targets,
     new_names,
+    spreadsheet_safe,
     table_target,
     write_table,
 )
@@ -95,7 +97,7 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
             off = -clf.score_samples(X) / off_manifold_limit(clf)
         confidence, margin = answers(shares, codes, unreached)
         texts = ["" if name is None else str(name) for name in clf.fitted_.labels.decode(codes)]
-        column = table.typed(label_type, texts)
+        column = table.typed(label_type, spreadsheet_safe(texts, options, notes))
         added = dict(zip(names, (column, confidence, margin, off, unreached)))
         with stage(seconds, "writing"):
             write_table(table, target, added, options)
@@ -149,5 +151,5 @@ def _text(data: dict[str, Any]) -> str:
         worst = sorted(outside, key=lambda name: (-outside[name], name))
         listed = ", ".join(f"{name!r} {outside[name]:,}" for name in worst[:10])
         text += f"\noutside     values outside the range that the model was fitted on: {listed}"
-    text += f"\nwritten     {data['out']}"
+    text += f"\nwritten     {named(data['out'])}"
     return text + "".join(f"\nnote        {note}" for note in data["notes"])

@@ -6,6 +6,9 @@ disk. The manifest gives the format's version and, for every array, dtype, shape
 and SHA-256; and the SHA-256 of all the rest of itself. Reading checks all of that
 *before* memory is allocated, allows nothing that is not named there, not even bytes
 before, between or after the parts, and never unpickles.
+
+Checksums tell that a file is what was written. They do not tell who wrote it: anybody can make
+new ones. So nothing in a file is trusted, and what one may cost in memory follows from its size.
 """
 
 import hashlib
@@ -14,6 +17,7 @@ import json
 import math
 import os
 import re
+import stat
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,13 +29,17 @@ from numpy.typing import NDArray
 from manifoldknn.base.atomic import replaced_file
 
 _MANIFEST = "manifest.json"
-_MOST_MANIFEST_BYTES = 1 << 26
+_MOST_MANIFEST_BYTES = 1 << 24
+_MOST_MARKS = 1 << 20  # of its JSON: how many values there are, of up to a hundred bytes each
+_MOST_DIRECTORY_BYTES = 1 << 14
 _MOST_HEADER_BYTES = 4096
 _MOST_ARRAYS = 100
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 _KINDS = "biuf"  # booleans and numbers; text travels in the manifest
 _CHUNK = 1 << 22
 _LENGTHS_AT, _END_BYTES = 26, 22  # of a local header; of the end of a directory
+_LOCATOR_BYTES, _END64_BYTES = 20, 56  # before that, where a file is larger than 4 GB
+_SEAL = re.compile(rb',("sha256":"([0-9a-f]{64})",)"version":[0-9]{1,9}}\Z')
 
 
 class ModelFileError(ValueError):
@@ -64,7 +72,10 @@ def write_archive(
             "sha256": hashlib.sha256(array.data if array.size else b"").hexdigest(),
         }
     manifest = {"kind": kind, "version": version, "arrays": listed, "data": dict(data)}
-    text = _canonical(manifest | {"sha256": _digest(manifest)})
+    digest = hashlib.sha256(_canonical(manifest)).hexdigest()
+    text = _canonical(manifest | {"sha256": digest})
+    if not _is_short(text):
+        raise ValueError("too many names of classes, columns or categories to be written")
     with (
         replaced_file(path, force=force) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
@@ -82,10 +93,9 @@ def _canonical(manifest: Mapping[str, Any]) -> bytes:
     ).encode("utf-8", "surrogatepass")
 
 
-def _digest(manifest: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a manifest without its own digest."""
-    rest = {name: value for name, value in manifest.items() if name != "sha256"}
-    return hashlib.sha256(_canonical(rest)).hexdigest()
+def _is_short(text: bytes) -> bool:
+    """Tell whether JSON is of a size that a file may ask memory for."""
+    return len(text) <= _MOST_MANIFEST_BYTES and sum(map(text.count, b"[{:,")) <= _MOST_MARKS
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -101,21 +111,26 @@ def read_archive(
     ModelFileError if anything in the file is not as it must be, or if it is larger than
     `max_bytes`, before anything is read; OSError if it cannot be opened.
     """
-    size = Path(path).stat().st_size
+    status = Path(path).stat()
+    size = status.st_size
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelFileError(f"{path} is no ordinary file (a folder, device or pipe): copy it")
     if max_bytes is not None and size > max_bytes:
         raise ModelFileError(
             f"{path} has {size / 1e9:.1f} GB and at most {max_bytes / 1e9:.1f} GB may be loaded: "
             "free memory, or raise max_bytes if you trust the file."
         )
     try:
-        with Path(path).open("rb") as file, zipfile.ZipFile(file) as archive:
-            members = _members(archive, size)
-            _check_no_gaps(file, archive, size)
-            manifest = _manifest(archive, members, kind, version)
-            arrays = {
-                name: _array(archive, members[f"{name}.npy"], entry)
-                for name, entry in manifest["arrays"].items()
-            }
+        with Path(path).open("rb") as file:
+            _check_directory(file, size)
+            with zipfile.ZipFile(file) as archive:
+                members = _members(archive, size)
+                _check_no_gaps(file, archive)
+                manifest = _manifest(archive, members, kind, version)
+                arrays = {
+                    name: _array(archive, members[f"{name}.npy"], entry)
+                    for name, entry in manifest["arrays"].items()
+                }
     except ModelFileError as error:
         raise ModelFileError(f"{path} is no model that can be used: {error}.") from None
     except OSError:
@@ -126,6 +141,22 @@ def read_archive(
             f"({type(error).__name__}). Save the model again."
         ) from None
     return arrays, manifest["data"]
+
+
+def _check_directory(file: IO[bytes], size: int) -> None:
+    """Refuse a list of parts that is long, before zipfile reads all of it."""
+    file.seek(max(0, size - _END64_BYTES - _LOCATOR_BYTES - _END_BYTES))
+    tail = file.read()
+    end, locator = tail[-_END_BYTES:], tail[-_LOCATOR_BYTES - _END_BYTES :]
+    n_bytes = int.from_bytes(end[12:16], "little")
+    whole = end.startswith(b"PK\x05\x06")
+    if locator.startswith(b"PK\x06\x07"):  # the end is the longer one that stands before this
+        at, n_bytes = (int.from_bytes(part, "little") for part in (locator[8:16], tail[40:48]))
+        whole = whole and tail.startswith(b"PK\x06\x06") and at == size - len(tail)
+    if not whole:
+        raise ModelFileError("it is damaged or not a model file")
+    if n_bytes > _MOST_DIRECTORY_BYTES:
+        raise ModelFileError("it has repeated or too many parts")
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
@@ -142,7 +173,7 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     return members
 
 
-def _check_no_gaps(file: IO[bytes], archive: zipfile.ZipFile, size: int) -> None:
+def _check_no_gaps(file: IO[bytes], archive: zipfile.ZipFile) -> None:
     """Refuse bytes that belong to no part: before, between and after them."""
     at = 0
     for entry in sorted(archive.infolist(), key=lambda entry: entry.header_offset):
@@ -152,8 +183,7 @@ def _check_no_gaps(file: IO[bytes], archive: zipfile.ZipFile, size: int) -> None
         name, extra = file.read(2), file.read(2)
         at += _LENGTHS_AT + 4 + int.from_bytes(name, "little") + int.from_bytes(extra, "little")
         at += entry.compress_size
-    file.seek(max(0, size - _END_BYTES))
-    if at != archive.start_dir or archive.comment or file.read(4) != b"PK\x05\x06":
+    if at != archive.start_dir:
         raise ModelFileError("it has bytes that belong to none of its parts")
 
 
@@ -161,8 +191,18 @@ def _manifest(
     archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], kind: str, version: int
 ) -> dict[str, Any]:
     if _MANIFEST not in members or members[_MANIFEST].file_size > _MOST_MANIFEST_BYTES:
-        raise ModelFileError("it has no manifest")
-    manifest = json.loads(archive.read(members[_MANIFEST]), parse_constant=_no_constant)
+        raise ModelFileError("it has no manifest, or one that is too large")
+    text = archive.read(members[_MANIFEST])
+    seal = _SEAL.search(text, max(0, len(text) - 200))
+    if seal is None:
+        raise ModelFileError("its manifest has no checksum")
+    # Nothing is made of a text that is not what was written.
+    digest = hashlib.sha256(text[: seal.start(1)] + text[seal.end(1) :]).hexdigest()
+    if digest.encode() != seal[2]:
+        raise ModelFileError("its manifest was altered: the checksum does not agree")
+    if not _is_short(text):
+        raise ModelFileError("its manifest is too large")
+    manifest = json.loads(text, parse_constant=_no_constant)
     if not isinstance(manifest, dict) or manifest.get("kind") != kind:
         raise ModelFileError(f"it is not marked as {kind!r}")
     found = manifest.get("version")
@@ -178,8 +218,6 @@ def _manifest(
         raise ModelFileError("its manifest lists no arrays")
     if {f"{name}.npy" for name in arrays} | {_MANIFEST} != set(members):
         raise ModelFileError("its parts are not those that its manifest lists")
-    if manifest.get("sha256") != _digest(manifest):
-        raise ModelFileError("its manifest was altered: the checksum does not agree")
     return manifest
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 _MISSING_NAMES = ("NAType", "NaTType")
 _LONGEST_INT = 4000  # digits
+_MOST_BYTES = 1 << 25  # of an array of labels
 _WRITERS: dict[type, Callable[[Any], Any]] = {  # a bool is an int as well, and comes first
     bool: bool,
     int: str,
@@ -64,7 +65,14 @@ def from_plain(plain: Any) -> Any:
 
 def array_to_plain(array: NDArray[Any]) -> dict[str, Any]:
     """Return a one-dimensional array of labels as a dictionary that JSON can hold."""
+    _check_size(len(array), array.dtype)
     return {"dtype": array.dtype.str, "values": [to_plain(value) for value in array.tolist()]}
+
+
+def _check_size(n: int, dtype: np.dtype[Any]) -> None:
+    """Refuse text as wide as its longest, where a few bytes could ask for all memory."""
+    if n * dtype.itemsize > _MOST_BYTES:
+        raise ValueError("too many labels as long as the longest: shorten that")
 
 
 def array_from_plain(plain: Any) -> NDArray[Any]:
@@ -79,6 +87,7 @@ def array_from_plain(plain: Any) -> NDArray[Any]:
     longest = max((len(s) for s in scalars if isinstance(s, str | bytes)), default=1)
     if not 0 <= dtype.itemsize <= 8 * max(8, longest):  # below 0 in NumPy 2.1: it overflows
         raise ValueError("not the dtype of these labels")
+    _check_size(len(scalars), dtype)
     array = np.empty(len(scalars), dtype=dtype)
     for i, scalar in enumerate(scalars):
         array[i] = scalar

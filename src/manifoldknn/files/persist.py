@@ -7,6 +7,7 @@ again from the samples with the same seed, which gives the same search.
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 import manifoldknn
-from manifoldknn.base.labels import EncodedLabels
+from manifoldknn.base.labels import EncodedLabels, encode_labels
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.base.samples import check_spread
 from manifoldknn.base.tensors import named
@@ -42,7 +43,7 @@ from manifoldknn.search.neighbors import METRICS
 from manifoldknn.vote.hidden import HiddenLabels
 from manifoldknn.vote.partner import Partner
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote
+from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior
 from manifoldknn.vote.walks import Walked
 
 __all__ = ["ModelFileError", "load", "load_with_extra", "save"]
@@ -50,6 +51,9 @@ __all__ = ["ModelFileError", "load", "load_with_extra", "save"]
 _KIND = "manifoldknn model"
 _VERSION = 4  # 2 and 3 had whole lists and pairs, which can be read
 _MOST_JOBS = 1024
+_LONGEST_LABEL = 4096
+_MOST_COLUMNS = 1 << 22  # of sparse samples, of which a file can claim any number
+_USUAL_WIDTH, _MOST_TEXT = 64, 1 << 25  # bytes of a label, and of all
 
 
 def save(
@@ -94,6 +98,7 @@ def save(
     arrays: Arrays = {}
     params = _plain_params(classifier, arrays)
     walk, labels, vote = classifier.fitted_.walk, classifier.fitted_.labels, classifier.fitted_.vote
+    _check_lengths(labels.classes, labels.marker)
     _put_matrix(arrays, "samples", classifier.fitted_.index.X)
     arrays |= state_arrays(classifier) | put_row_index(classifier) | _put_hidden(classifier)
     arrays |= {
@@ -136,7 +141,9 @@ def save(
 def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> ManifoldKNNClassifier:
     """Read a classifier that `save` wrote.
 
-    Nothing in the file is run. What is not exactly as `save` writes it is refused.
+    Nothing in the file is run. What is not exactly as `save` writes it is refused, and memory stays
+    in proportion to the size of the file. Checksums prove that the file is whole, not who wrote it:
+    a stranger's model may answer what the stranger likes.
 
     Parameters
     ----------
@@ -231,6 +238,8 @@ def _put_matrix(arrays: Arrays, name: str, matrix: Any) -> None:
         arrays[name] = matrix
         return
     matrix = sparse.csr_array(matrix)
+    if matrix.shape[1] > _MOST_COLUMNS:
+        raise ValueError(f"X has more than {_MOST_COLUMNS} columns, which cannot be saved.")
     arrays |= {
         f"{name}_data": matrix.data,
         f"{name}_indices": matrix.indices,
@@ -246,6 +255,7 @@ def _get_matrix(arrays: Arrays, name: str) -> Any:
     parts = [arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr", "shape")]
     require(all(part.ndim == 1 for part in parts) and len(parts[3]) == 2, name)
     require(all(part.dtype.kind == "i" for part in parts[1:]), name)
+    require(0 < parts[3][1] <= _MOST_COLUMNS, name)
     # Compiled code trusts these numbers: every one of them is checked.
     matrix = sparse.csr_array(tuple(parts[:3]), shape=tuple(int(x) for x in parts[3]))
     matrix.check_format(full_check=True)
@@ -264,8 +274,10 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     check_spread(X)
     model.n_features_in_, names = int(X.shape[1]), data["feature_names"]
     if names is not None:
-        require(len(names) == X.shape[1], "feature names")
-        model.feature_names_in_ = np.array([from_plain(name) for name in names], dtype=object)
+        names = [from_plain(name) for name in names]
+        fit_in = len(names) == X.shape[1] and all(isinstance(name, str) for name in names)
+        require(fit_in, "feature names")
+        model.feature_names_in_ = np.array(names, dtype=object)
     walk, vote = _walk(arrays, data, labels), _vote(model, arrays, data, labels)
     answers = numbers(arrays, "answers", n_classes, least=-1).astype(np.intp, copy=False)
     unreached = arrays["unreached"]
@@ -279,7 +291,7 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     model.sharpness_ = vote.sharpness if isinstance(vote, ClassVote) else None
     model.hidden_labels_ = _hidden(labels, arrays)
     model.n_iter_, model.n_walked_, model.unreached_ = walk.n_iter, n_walked, unreached
-    model.transduction_ = labels.decode(answers)
+    model.transduction_ = _decoded(labels, answers)
     partner = _partner(model, arrays, labels, vote)
     said = None if partner is None else partner.said(X)
     links, steps = _links(arrays, labels), usable_steps(model.device)
@@ -321,6 +333,8 @@ def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier
     plain = {"partner": to_plain(None), "abstain_below": to_plain(None)} | plain
     require(set(plain) == set(ManifoldKNNClassifier().get_params(deep=False)), "parameters")
     params = {name: from_plain(value) for name, value in plain.items()}
+    whole = [v for name, v in params.items() if isinstance(v, int) and name != "unlabeled"]
+    require(all(abs(v) < 2**63 for v in whole), "parameters")
     if params["neighbors"] is None:
         params["neighbors"] = arrays["given_indices"], arrays["given_distances"]
     if "class_prior" in arrays:
@@ -334,11 +348,28 @@ def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier
 
 
 def _labels(arrays: Arrays, data: dict[str, Any]) -> EncodedLabels:
-    classes = array_from_plain(data["classes"])
-    require(len(classes) > 0 and len(set(classes.tolist())) == len(classes), "classes")
+    classes, marker = array_from_plain(data["classes"]), from_plain(data["marker"])
+    again = encode_labels(classes, unlabeled=None).classes  # one type, each once, in order
+    require(again.dtype == classes.dtype and np.array_equal(again, classes), "classes")
+    _check_lengths(classes, marker)
     codes = numbers(arrays, "codes", len(classes), least=-1)
-    require(codes.ndim == 1 and (codes >= 0).any(), "labels")
-    return EncodedLabels(classes, codes.astype(np.intp, copy=False), from_plain(data["marker"]))
+    require(codes.ndim == 1 and (np.bincount(codes + 1)[1:] > 0).sum() == len(classes), "labels")
+    return EncodedLabels(classes, codes.astype(np.intp, copy=False), marker)
+
+
+def _check_lengths(classes: NDArray[Any], marker: Any) -> None:
+    """Refuse labels of which a column of answers would take all memory."""
+    for label in (*classes.tolist(), marker):
+        if isinstance(label, str | bytes) and len(label) > _LONGEST_LABEL:
+            raise ValueError(f"a label has more than {_LONGEST_LABEL} letters: shorten it.")
+
+
+def _decoded(labels: EncodedLabels, answers: NDArray[np.intp]) -> NDArray[Any]:
+    """Return answers as labels; as objects where text of one width would take much memory."""
+    width = labels.decode([0, -1]).dtype.itemsize
+    if width > _USUAL_WIDTH and width * len(answers) > _MOST_TEXT:
+        labels = replace(labels, classes=labels.classes.astype(object))
+    return labels.decode(answers)
 
 
 def _walk(arrays: Arrays, data: dict[str, Any], labels: EncodedLabels) -> Walked:
@@ -373,6 +404,7 @@ def _vote(
 ) -> Vote:
     """Return how similarities become shares."""
     prior = floats(arrays, "prior", (len(labels.classes),))
+    class_prior(model.class_prior, np.bincount(labels.codes[labels.labeled]), labels.classes)
     require((prior > 0).all() and abs(float(prior.sum()) - 1.0) < 1e-9, "prior")
     if data["by_class"]:
         weight = from_plain(data["partner_weight"]) if "partner_weight" in data else 0.0

@@ -20,7 +20,7 @@ def put_row_index(classifier: Any) -> Arrays:
     dates.
     """
     index = classifier.fitted_.row_index
-    if index is None or len(index) != len(classifier.unreached_):
+    if index is None:
         return {}
     names = row_ids(index, len(index))
     if names.dtype.kind in "if" and names.dtype.itemsize <= 8:

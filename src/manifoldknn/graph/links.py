@@ -55,12 +55,16 @@ NO_LINKS = HandLinks(np.empty((0, 2), dtype=np.intp), np.empty((0, 2), dtype=np.
 
 
 def hand_links(
-    must: Any, cannot: Any, codes: NDArray[np.intp], classes: NDArray[Any] | None = None
+    must: Any,
+    cannot: Any,
+    codes: NDArray[np.intp],
+    classes: NDArray[Any] | None = None,
+    names: NDArray[Any] | None = None,
 ) -> HandLinks:
     """Return the user's links, each once, or raise ValueError.
 
-    Wrong are a row that is not there, a row paired with itself, and contradictions. The names
-    `classes` are for messages.
+    Wrong are a row that is not there, a row paired with itself, and contradictions. `classes`, and
+    `names` of rows, are for messages.
 
     >>> hand_links([[2, 0], [0, 2]], None, np.array([-1, 0, -1])).must
     array([[0, 2]])
@@ -68,7 +72,7 @@ def hand_links(
     links = HandLinks(
         row_pairs("must_link", must, len(codes)), row_pairs("cannot_link", cannot, len(codes))
     )
-    check_links(links, codes, classes)
+    check_links(links, codes, classes, names)
     return links
 
 
@@ -102,7 +106,10 @@ def row_pairs(name: str, pairs: Any, n_samples: int) -> NDArray[np.intp]:
 
 
 def check_links(
-    links: HandLinks, codes: NDArray[np.intp], classes: NDArray[Any] | None = None
+    links: HandLinks,
+    codes: NDArray[np.intp],
+    classes: NDArray[Any] | None = None,
+    names: NDArray[Any] | None = None,
 ) -> None:
     """Raise ValueError if links contradict labels or each other, also through chains."""
     if not links:
@@ -119,6 +126,9 @@ def check_links(
     def named(code: int) -> str:
         return repr(classes[code : code + 1].tolist()[0] if classes is not None else code)
 
+    def called(row: int) -> str:
+        return str(row) if names is None else repr(names[row : row + 1].tolist()[0])
+
     of_class = part[n:]
     for code in range(n_classes):
         twin = np.flatnonzero(of_class[:code] == of_class[code])
@@ -126,8 +136,8 @@ def check_links(
             rows = _some_rows(part == of_class[code], codes, (int(twin[0]), code))
             raise ValueError(
                 f"must_link ties rows of the classes {named(int(twin[0]))} and {named(code)} "
-                f"together, such as rows {rows[0]} and {rows[1]}: take one of the links, or one of "
-                "the labels, back."
+                f"together, such as rows {called(rows[0])} and {called(rows[1])}: take one of the "
+                "links, or one of the labels, back."
             )
     broken = np.flatnonzero(part[links.cannot[:, 0]] == part[links.cannot[:, 1]])
     if broken.size:
@@ -138,8 +148,8 @@ def check_links(
         else:
             why = "must-links and labels tie them together"
         raise ValueError(
-            f"cannot_link cuts rows {low} and {high} apart{more}, but {why}: take one of these "
-            "back."
+            f"cannot_link cuts rows {called(low)} and {called(high)} apart{more}, but {why}: take "
+            "one of these back."
         )
 
 

@@ -20,7 +20,13 @@ from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.model.cautions import usable_graph_neighbors
 from manifoldknn.model.fitted import graph_recipe
 from manifoldknn.model.geometry import searched
-from manifoldknn.model.rowids import check_all_walked, fitted_row_ids, row_ids
+from manifoldknn.model.rowids import (
+    check_all_walked,
+    fitted_row_ids,
+    numbered_pairs,
+    own_names,
+    row_ids,
+)
 from manifoldknn.walk.label_columns import block_width
 
 
@@ -61,6 +67,7 @@ def bare_ground(
 ) -> Ground:
     """Return the ground of samples with labels of one class at most: neighbours → graph."""
     check_parameters(estimator.get_params(deep=False))
+    own = own_names(X.index, len(X)) if hasattr(X, "iloc") else None
     index = X if index is None and hasattr(X, "iloc") else index
     steps = choose_steps(estimator.device, X)
     nothing = iter(())  # of labels only the number is looked at, if they have one
@@ -69,7 +76,8 @@ def bare_ground(
     names = row_ids(index, n)
     nobody = np.full(n, -1, dtype=np.intp)
     codes = nobody if labels is None else labels.codes
-    by_hand = hand_links(links["must_link"], links["cannot_link"], codes)
+    must, cannot = (numbered_pairs(kind, links[kind], own) for kind in ("must_link", "cannot_link"))
+    by_hand = hand_links(must, cannot, codes, names=own)
     graph_neighbors = usable_graph_neighbors(estimator.graph_neighbors, n)
     _check(estimator, steps, X, estimator.neighbors, graph_neighbors)
     with spoken(estimator.verbose):

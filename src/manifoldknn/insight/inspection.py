@@ -15,6 +15,7 @@ from scipy.sparse import csgraph
 
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.insight.dimension import intrinsic_dimension
+from manifoldknn.insight.listing import Listing
 from manifoldknn.model.cautions import label_advice
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 from manifoldknn.search.repeated import equal_rows
@@ -32,8 +33,10 @@ _STEEP = 1e-4  # a typical weight of a row's best edge that tells of a small sig
 
 
 @dataclass(frozen=True)
-class GraphHealth:
+class GraphHealth(Listing):
     """What there is to say about the graph of a fitted classifier.
+
+    ``to_frame()`` is a pandas frame of it, and a notebook shows it as a table.
 
     Attributes
     ----------
@@ -88,6 +91,13 @@ class GraphHealth:
     intrinsic: float
     ambient: int
     advice: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of a table, by name: what is known, and each advice."""
+        known = [(name, value) for name, value in vars(self).items() if name != "advice"]
+        advice = self.advice or ["none: the graph is healthy"]
+        what, values = zip(*known, *(("advice", line) for line in advice))
+        return {"what": list(what), "value": list(values)}
 
 
 def inspect(classifier: ManifoldKNNClassifier, *, index: Any = None) -> GraphHealth:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.insight.listing import Listing, listed
 from manifoldknn.model.fitted import graph_recipe
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 from manifoldknn.vote.densities import DensityWalk
@@ -36,8 +37,10 @@ _LOOSER, _LOOSEST = 100.0, 0.1
 
 
 @dataclass(frozen=True)
-class LabelErrors:
+class LabelErrors(Listing):
     """Labelled rows that the others would call something else, most suspicious first.
+
+    ``to_frame()`` is a pandas frame of it, and a notebook shows it as a table.
 
     Attributes
     ----------
@@ -68,12 +71,12 @@ class LabelErrors:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.ids.tolist())
+        return iter(listed(self.ids))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
+        """Return the columns of a table, by name."""
         return {
-            "id": self.ids.tolist(),
+            "id": listed(self.ids),
             "row": self.rows.tolist(),
             "given": self.given.tolist(),
             "suggested": self.suggested.tolist(),

@@ -23,6 +23,7 @@ from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.insight.coverage import covering, drawn, similarities
 from manifoldknn.insight.ground import Ground, bare_ground, walked_ground
 from manifoldknn.insight.inspection import hops_from_labels
+from manifoldknn.insight.listing import Listing, listed
 from manifoldknn.search.repeated import equal_rows
 
 _EVERY_ROW = 0.01  # weight of a row about which nothing is uncertain
@@ -33,8 +34,10 @@ _NEARBY = 2  # edges
 
 
 @dataclass(frozen=True)
-class Suggestions:
+class Suggestions(Listing):
     """Rows to label next, the most useful first.
+
+    ``to_frame()`` is a pandas frame of it, and a notebook shows it as a table.
 
     Attributes
     ----------
@@ -61,12 +64,12 @@ class Suggestions:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.ids.tolist())
+        return iter(listed(self.ids))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of a table, for ``pandas.DataFrame`` and the like."""
+        """Return the columns of a table, by name."""
         return {
-            "id": self.ids.tolist(),
+            "id": listed(self.ids),
             "row": self.rows.tolist(),
             "uncertainty": self.uncertainty.tolist(),
             "speaks_for": self.speaks_for.tolist(),

@@ -9,6 +9,7 @@ graph; who is near whom is not searched again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from manifoldknn.model.arrivals import UNKNOWN, Arrivals
 from manifoldknn.model.fitted import Fitted
 from manifoldknn.model.geometry import lists_were_brought, reopened
 from manifoldknn.model.quality import off_manifold_limit, own_oddities
+from manifoldknn.model.rowids import own_names, row_numbers
 from manifoldknn.search.growing import GrowingArray
 from manifoldknn.vote.similarities import combined
 from manifoldknn.vote.votes import ClassVote
@@ -68,8 +70,9 @@ def changed_labels(model: ManifoldKNNClassifier, indices: Any, y: Any) -> Encode
 
     None if no row is named.
     """
-    fitted = model.fitted_
-    rows, y = _named_rows(as_numpy(indices), fitted.index.n_samples), as_numpy(y)
+    fitted, n = model.fitted_, model.fitted_.index.n_samples
+    asked = as_numpy(getattr(indices, "ids", indices))
+    rows, y = _named_rows(asked, n, own_names(fitted.row_index, n)), as_numpy(y)
     single = y is None or np.ndim(y) == 0
     if isinstance(y, np.ndarray) and single:
         y = y[()]
@@ -88,10 +91,14 @@ def changed_labels(model: ManifoldKNNClassifier, indices: Any, y: Any) -> Encode
     return known.relabeled(joint)
 
 
-def _named_rows(indices: Any, n: int) -> NDArray[np.intp]:
-    rows = np.atleast_1d(np.asarray(indices))
+def _named_rows(indices: Any, n: int, names: NDArray[Any] | None) -> NDArray[np.intp]:
+    rows: NDArray[Any] = np.empty(0)
+    with suppress(ValueError):  # names of several levels make no array
+        rows = np.atleast_1d(np.asarray(indices))
     if rows.dtype == np.bool_ and rows.shape == (n,):
         return np.flatnonzero(rows)
+    if names is not None:
+        rows = row_numbers("indices", indices, names)
     if rows.shape == (0,):
         return np.empty(0, dtype=np.intp)
     whole = rows.ndim == 1 and rows.dtype.kind in "iu"

@@ -2,6 +2,9 @@
 
 - Numbers and dates are shifted and scaled to [0, 1] by the smallest and largest
   value; columns that were one matrix share both, so that its geometry stays.
+- Those with a long tail, a range of more than eight times the distance between their 5 %
+  and 95 % quantiles, become ranks: the share of rows with less, and half of those with as much.
+  Else a few values far out would make all others look the same.
 - Booleans are 0 and 0.25, and so are numbers of which all are 0 or 1, if scaled.
 - Categories, up to 30 of them, become one column each, 0 or 0.25/√2: two different
   categories are then 0.25 apart, a quarter of the range of a number.
@@ -32,6 +35,7 @@ from manifoldknn.tables.table import Column, Table, TableError
 
 _MARKS = ("", ".", ",")
 _STEP = 0.25
+_MOST_KNOTS = 256  # of ranks; between them they are interpolated
 _ONE_HOT = _STEP * float(np.sqrt(0.5))
 
 
@@ -49,6 +53,8 @@ class Plan:
     mark: str = ""  # the decimal mark of numbers that are text; "": either
     unit: str = ""  # the only one that may follow a number
     order: str = "ymd"  # of day, month and year in dates
+    knots: list[float] = field(default_factory=list)  # values of some ranks, ascending, if ranked
+    ranks: list[float] = field(default_factory=list)  # what these become
 
     @property
     def features(self) -> list[str]:
@@ -58,6 +64,22 @@ class Plan:
         else:
             names = [self.name]
         return [*names, f"{self.name} is missing"] if self.flag else names
+
+    def scaled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return numbers by range or by rank; those outside go on beyond the ends, by range."""
+        span = self.high - self.low
+        by_range = (values - self.low) / (span if span > 0 else 1.0)
+        if not self.knots:
+            return by_range
+        ranked = np.interp(values, self.knots, self.ranks)
+        return ranked + np.minimum(by_range, 0.0) + np.maximum(by_range - 1.0, 0.0)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What the smallest and the largest fitted value become, if scaled."""
+        if self.knots:
+            return self.ranks[0], self.ranks[-1]
+        return 0.0, min(self.high - self.low, 1.0) and 1.0  # the same in all rows: only 0
 
 
 @dataclass
@@ -98,7 +120,8 @@ class FeatureStep:
         left.
         """
         gone = sorted({text.strip().lower() for text in na})
-        profiles = profile_columns(table, names, gone)
+        alone = [name for name in names if name not in table.together]
+        profiles = profile_columns(table, names, gone, ranked=alone if scale else ())
         uses = [profile.use(insist) for profile in profiles]
         plans = [_planned(profile) for profile, use in zip(profiles, uses) if use.used]
         notes = [
@@ -151,9 +174,7 @@ class FeatureStep:
         counts = {}
         for plan, block in self._blocks(X):
             if plan.kind in ("number", "date"):
-                # Scaled, a column that was the same in all rows has its value at 0.
-                top = min(plan.high - plan.low, 1.0) and 1.0
-                low, high = (0.0, top) if self.scale else (plan.low, plan.high)
+                low, high = plan.ends if self.scale else (plan.low, plan.high)
                 n_outside = int(((block[:, 0] < low) | (block[:, 0] > high)).sum())
                 if n_outside:
                     counts[plan.name] = n_outside
@@ -199,8 +220,7 @@ class FeatureStep:
         if plan.kind == "boolean":
             values = _STEP * values
         elif self.scale:
-            span = plan.high - plan.low
-            values = (values - plan.low) / (span if span > 0 else 1.0)
+            values = plan.scaled(values)
         out[:, 0] = values
 
     def learn_fill(self, X: NDArray[Any]) -> None:
@@ -246,9 +266,18 @@ def _is_sound(plan: Plan) -> bool:
         and all(type(x) in (int, float) and np.isfinite(float(x)) for x in numbers)
         and len(set(plan.categories)) == len(plan.categories)
         and plan.low <= plan.high
+        and _is_ascending(plan.knots)
+        and _is_ascending(plan.ranks)
+        and len(plan.knots) == len(plan.ranks)
         and plan.kind in KINDS
         and bool(plan.categories) == (plan.kind == "category")
     )
+
+
+def _is_ascending(numbers: Any) -> bool:
+    """Tell whether something read from a file is a list of finite numbers, each above the last."""
+    finite = type(numbers) is list and all(type(x) in (int, float) for x in numbers)
+    return finite and bool(np.isfinite(numbers).all() and (np.diff(numbers) > 0).all())
 
 
 def _filled(block: NDArray[Any], plan: Plan) -> list[str]:
@@ -297,7 +326,23 @@ def _planned(profile: Profile) -> Plan:
         plan.mark, plan.unit = profile.mark or "", next(iter(profile.count.units), "")
         if profile.kind == "number" and profile.is_flag and profile.high > profile.low:
             plan.high = 1 / _STEP  # yes and no in other words
+        if profile.has_long_tail:
+            plan.knots, plan.ranks = _ranks(profile)
     return plan
+
+
+def _ranks(profile: Profile) -> tuple[list[float], list[float]]:
+    """Return some values, the smallest and the largest among them, and their ranks from 0 to 1."""
+    sample = profile.sample
+    values, counts = np.unique(sample, return_counts=True)
+    ranks = (np.cumsum(counts) - counts / 2) / len(sample)
+    some = np.unique(np.searchsorted(ranks[:-1], np.linspace(0, 1, _MOST_KNOTS)))
+    knots, levels = values[some].tolist(), ranks[some].tolist()
+    if profile.low < knots[0]:  # it was not drawn
+        knots, levels = [profile.low, *knots], [0.0, *levels]
+    if profile.high > knots[-1]:
+        knots, levels = [*knots, profile.high], [*levels, 1.0]
+    return knots, levels
 
 
 def _told(profile: Profile) -> list[str]:

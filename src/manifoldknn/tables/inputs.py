@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from manifoldknn.base.atomic import temporary_folder
 from manifoldknn.tables.session import open_input
-from manifoldknn.tables.table import Table, TableError, format_of
+from manifoldknn.tables.table import Table, TableError, format_of, is_device
 
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
@@ -46,8 +46,8 @@ def opened(options: argparse.Namespace) -> Iterator[Table]:
     if not is_stream(options.file):
         yield open_input(Path(options.file), form, options.delimiter, options.encoding)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "standard input"
+    with temporary_folder() as folder:
+        path = folder / "standard input"
         try:
             with path.open("wb") as file:
                 _copy(options.file, file)
@@ -62,7 +62,16 @@ def _copy(name: str, file: IO[bytes]) -> None:
     if name == "-":
         if sys.stdin is None or sys.stdin.closed:
             raise TableError("standard input is closed: name a file, or send one with < FILE")
+        _check_ends(sys.stdin.buffer, "standard input")
         shutil.copyfileobj(sys.stdin.buffer, file)
         return
     with Path(name).open("rb") as source:
+        _check_ends(source, name)
         shutil.copyfileobj(source, file)
+
+
+def _check_ends(source: IO[bytes], name: str) -> None:
+    """Refuse devices such as /dev/zero, of which there is no end; a terminal has one."""
+    with suppress(OSError):  # somebody's own stream
+        if not source.isatty() and is_device(source.fileno()):
+            raise TableError(f"{name} is a device, which may never end: name a file")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.tables.table import TableError
+from manifoldknn.tables.table import TableError, byte_line, is_device
 
 __all__ = ["read_links"]
 
@@ -23,6 +23,8 @@ def read_links(path: Path, ids: NDArray[Any], notes: list[str]) -> NDArray[np.in
     rows = {str(name): row for row, name in enumerate(ids.tolist())}
     pairs: list[list[int]] = []
     header = ""
+    if is_device(path):
+        raise TableError(f"{path} is a device, which may never end: name a file")
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, strict=True)
         try:
@@ -46,9 +48,11 @@ def read_links(path: Path, ids: NDArray[Any], notes: list[str]) -> NDArray[np.in
                     raise TableError(f"{place} pairs {cells[0]!r} with itself: name two rows")
                 pairs.append(pair)
         except (csv.Error, UnicodeDecodeError) as error:
+            line = reader.line_num
+            if isinstance(error, UnicodeDecodeError):  # met when many lines were read at once
+                line = byte_line([path.read_bytes()], "utf-8")
             raise TableError(
-                f"{path.name} cannot be read after line {reader.line_num} ({error}): save it as "
-                "CSV in UTF-8"
+                f"line {line} of {path.name} cannot be read ({error}): save it as CSV in UTF-8"
             ) from None
     if not pairs:
         raise TableError(f"{path.name} names no two rows{header and f'; {header}'}")

@@ -17,8 +17,12 @@ from manifoldknn.base.atomic import check_ordinary, replaced_file
 from manifoldknn.tables.inputs import input_format, is_stream
 from manifoldknn.tables.table import Table, TableError, format_of, packing_of
 
-__all__ = ["answers", "check_format", "check_targets", "new_names", "table_target", "write_table"]
+__all__ = [
+    "answers", "check_format", "check_targets", "new_names", "spreadsheet_safe", "table_target",
+    "write_table",
+]  # fmt: skip
 
+_FORMULA = tuple("=+-@")
 NEW_COLUMNS = ("predicted", "confidence", "margin", "off_manifold", "unreached")
 
 
@@ -54,6 +58,8 @@ def check_targets(
     taken = {
         os.path.realpath(name): what for what, name in read.items() if name and not is_stream(name)
     }
+    if targets.get("--out") == "-" and (sys.stdout is None or sys.stdout.closed):
+        raise TableError("--out -: standard output is closed: name a file")
     for option, name in targets.items():
         if name == "-" and option != "--out":
             raise TableError(f"{option} -: only the table can go to standard output; name a file")
@@ -117,6 +123,35 @@ def new_names(table: Table, prefix: str) -> list[str]:
             "--prefix new_"
         )
     return names
+
+
+def spreadsheet_safe(texts: list[str], options: argparse.Namespace, notes: list[str]) -> list[str]:
+    """Return labels as they are written to a text file, and note those that look like formulas.
+
+    They stay what they are, unless ``--escape-formulas`` puts an apostrophe before them.
+
+    >>> texts, notes = ["-1", "=1+1", "a"], []
+    >>> spreadsheet_safe(texts, argparse.Namespace(escape_formulas=True, format="csv"), notes)
+    ['-1', "'=1+1", 'a']
+    """
+    if input_format(options) not in ("csv", "tsv"):
+        return texts  # what has types holds text as text
+    odd = {text for text in set(texts) if text[:1] in _FORMULA and not _is_number(text)}
+    if options.escape_formulas:
+        return [f"'{text}" if text in odd else text for text in texts]
+    if odd:
+        notes.append(
+            f"{len(odd)} label(s) or id(s) begin with =, +, - or @, such as {min(odd)[:60]!r}: a "
+            "spreadsheet takes them for formulas; --escape-formulas puts ' before them"
+        )
+    return texts
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(float(text.replace(",", ".")) or True)
+    except ValueError:
+        return False
 
 
 def write_table(

@@ -18,6 +18,8 @@ MOST_CATEGORIES = 30
 KINDS = ("number", "boolean", "date", "category")  # that become features
 _EXACT = 2.0**53  # whole numbers beyond are rounded
 _CLEARLY = 0.8  # share of cells that makes a column one of numbers to people
+_DRAWN = 10_000  # rows whose numbers are kept, to rank others by
+_LONG = 8.0  # times the distance of the 5 % and 95 % quantiles: a longer range has a long tail
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,16 @@ class Profile:
     order: str = "ymd"  # of day, month and year in dates
     is_guess: bool = False  # whether another order would do as well
     count: cells.NumberCells = field(default_factory=cells.NumberCells)  # of text, as numbers
+    drawn: NDArray[np.intp] | None = None  # rows, ascending, whose numbers are kept
+    kept: list[NDArray[np.float64]] = field(default_factory=list)  # these numbers
 
     def take_numbers(self, values: NDArray[np.float64]) -> None:
         """Learn from more values, NaN where missing."""
         present = values[~np.isnan(values)]
         self.n_missing += len(values) - len(present)
+        if self.drawn is not None:
+            first, last = np.searchsorted(self.drawn, [self.n_rows, self.n_rows + len(values)])
+            self.kept.append(values[self.drawn[first:last] - self.n_rows])
         if present.size:
             first = self.low if self.n_rows else float(present[0])
             steps = first + self.n_rows + np.arange(len(values), dtype=np.float64)
@@ -125,8 +132,26 @@ class Profile:
                 told.append(f"{count.n_thousands:,} cells with marks between thousands")
             if count.unread:
                 told.append(f"{count.unread.total():,} cells not read, so missing ({self.odd})")
+        if self.has_long_tail:
+            told.append("long tail, so scaled by rank")
         n_gone = self.n_missing - (count.unread.total() if self.kind == "number" else 0)
         return "; ".join([*told, f"{n_gone:,} missing"] if n_gone else told)
+
+    @property
+    def sample(self) -> NDArray[np.float64]:
+        """The numbers that were kept, ascending."""
+        values = np.concatenate([np.empty(0), *self.kept])
+        return np.sort(values[~np.isnan(values)])
+
+    @property
+    def has_long_tail(self) -> bool:
+        """Whether a few numbers are so far out that the others would be squeezed together."""
+        sample = self.sample
+        flag = self.kind == "number" and self.is_flag
+        if flag or not sample.size or not np.isfinite([self.low, self.high]).all():
+            return False
+        low, high = np.quantile(sample, (0.05, 0.95))
+        return bool(self.high - self.low > _LONG * (high - low))
 
     @property
     def odd(self) -> str:
@@ -157,18 +182,24 @@ class Profile:
         return ""
 
 
-def profile_columns(table: Table, names: list[str], na: Collection[str] = ()) -> list[Profile]:
+def profile_columns(
+    table: Table, names: list[str], na: Collection[str] = (), ranked: Collection[str] = ()
+) -> list[Profile]:
     """Find out what columns hold: text is what it can be read as, numbers before others.
 
-    `na` are further texts that mean missing, in lower case.
+    `na` are further texts that mean missing, in lower case. Of columns that may be `ranked` some
+    numbers are kept.
     """
-    profiles = [Profile(name, table.kind(name)) for name in names]
+    order = np.random.default_rng(0).permutation(table.n_rows if ranked else 0)
+    some = np.sort(order[:_DRAWN])
+    drawn = dict.fromkeys(ranked, some)
+    profiles = [Profile(name, table.kind(name), drawn=drawn.get(name)) for name in names]
     readable = [p for p in profiles if p.kind in (*KINDS, "text")]
     readings = {
         p.name: [
-            Profile(p.name, "number"),
+            Profile(p.name, "number", drawn=p.drawn),
             Profile(p.name, "boolean"),
-            *(Profile(p.name, "date", order=order) for order in cells.ORDERS),
+            *(Profile(p.name, "date", order=order, drawn=p.drawn) for order in cells.ORDERS),
         ]
         for p in readable
         if p.kind == "text"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import os
+import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -103,6 +107,32 @@ def format_of(path: str) -> str | None:
 def packing_of(path: str) -> str:
     """Return how a file is packed, by its name: "gzip", "zstd" or ""."""
     return {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}.get(Path(path).suffix.lower(), "")
+
+
+def is_device(place: Path | int) -> bool:
+    """Tell whether a file, by its name or its number, is a device, of which there may be no end."""
+    mode = os.stat(place).st_mode
+    return stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+
+
+def byte_line(chunks: Iterable[bytes], encoding: str) -> int:
+    r"""Return the line, from 1, of the first byte that is no text in an encoding.
+
+    >>> from manifoldknn.tables.table import byte_line
+    >>> byte_line([b"a\r", b"\nb\xff"], "utf-8")
+    2
+    """
+    lines = 1
+    # Two bytes may end one line, also where a chunk ends between them.
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), True)
+    for chunk in chunks:
+        state = decoder.getstate()
+        try:
+            lines += decoder.decode(chunk, not chunk).count("\n")
+        except UnicodeDecodeError as error:
+            decoder.setstate((b"", state[1]))
+            return lines + decoder.decode(error.object[: error.start], True).count("\n")
+    return lines
 
 
 def open_table(

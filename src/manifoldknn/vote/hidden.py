@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from manifoldknn.walk.label_columns import log_label_weights
 from manifoldknn.walk.normalized import NormalizedGraph
 
 __all__ = [
+    "ExpectedAccuracy",
     "HiddenLabels",
     "fold_numbers",
     "hidden_densities",
@@ -45,6 +46,21 @@ _DRAWS = 4000
 _LEVEL = 0.95
 _COUNTS = 0.4  # of a hidden label, in the interval of the accuracy
 _BINS = 10
+
+
+class ExpectedAccuracy(NamedTuple):
+    """The accuracy to expect, and the ends of its 95 % interval.
+
+    >>> str(ExpectedAccuracy(0.934, 0.871, 0.968))
+    '93.4% (87% to 97%)'
+    """
+
+    accuracy: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.accuracy:.1%} ({self.low:.0%} to {self.high:.0%})"
 
 
 @dataclass(frozen=True)
@@ -119,6 +135,11 @@ class HiddenLabels:
         low = np.quantile(rng.beta(right, wrong + weights, shape) @ weights, 0.5 - _LEVEL / 2)
         high = np.quantile(rng.beta(right + weights, wrong, shape) @ weights, 0.5 + _LEVEL / 2)
         return float(low), float(high)
+
+    @property
+    def expected(self) -> ExpectedAccuracy:
+        """The accuracy to expect, with its interval."""
+        return ExpectedAccuracy(self.accuracy, *self.interval())
 
     def reliability(self) -> list[tuple[float, float, int, int]]:
         """Return how often answers of some confidence were right.

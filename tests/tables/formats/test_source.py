@@ -102,6 +102,6 @@ def test_no_temporary_file_stays(tmp_path, monkeypatch):
     (tmp_path / "t").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "t"))
     source = Source(tmp_path / "a.csv")
-    assert source.plain.parent == tmp_path / "t"
+    assert source.plain.parent.parent == tmp_path / "t"
     del source
     assert os.listdir(tmp_path / "t") == []

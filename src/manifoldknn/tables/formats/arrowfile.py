@@ -24,12 +24,12 @@ class ArrowTable(Table):
     """A Parquet file, or an Arrow IPC (Feather) file."""
 
     def __init__(self, path: Path, form: str) -> None:
-        self.path, self._form, self.together = path, form, []
+        self._form = form
         read = pa.parquet.read_table if form == "parquet" else pa.feather.read_table
         try:
             # Opened here, so that nobody looks for a data set of many files.
             with path.open("rb") as file:
-                self._table = read(file)
+                self._take(read(file), path)
         except (pa.ArrowException, ValueError, OSError) as error:
             if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
                 raise
@@ -37,10 +37,14 @@ class ArrowTable(Table):
                 f"{path.name} is no {form} file that can be read "
                 f"({str(error).splitlines()[0][:120]}): write it again, or name its --format"
             ) from None
-        self.names = list(self._table.column_names)
+
+    def _take(self, table: Any, path: Path) -> None:
+        """Be a table that is in memory already; `path` is what messages call it."""
+        self.path, self.together, self._table = path, [], table
+        self.names = list(table.column_names)
         check_names(self.names, path)
-        self.n_rows = self._table.num_rows
-        self.index_names = _pandas_index(self._table.schema.metadata, self.names)
+        self.n_rows = table.num_rows
+        self.index_names = _pandas_index(table.schema.metadata, self.names)
 
     def texts(self, names: list[str], then: Sequence[str] | None = None) -> dict[str, list[str]]:
         """Return whole columns as text, "" where missing."""

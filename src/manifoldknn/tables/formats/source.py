@@ -7,18 +7,17 @@ which is read instead. What is written goes the way back, so that the bytes stay
 from __future__ import annotations
 
 import codecs
-import os
-import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
-from manifoldknn.tables.table import TableError
+from manifoldknn.base.atomic import temporary_folder
+from manifoldknn.tables.table import TableError, byte_line
 
 __all__ = ["Source"]
 
@@ -51,9 +50,11 @@ class Source:
             self.encoding = last
             self._read()
         except UnicodeDecodeError as error:
+            line = byte_line(self._chunks(), self.encoding)
             raise TableError(
-                f"{path.name} is not text in {self.said} (byte {error.object[error.start]:#04x}): "
-                "name its --encoding, such as latin-1, or save it as UTF-8"
+                f"line {line} of {path.name} is not text in {self.said} "
+                f"(byte {error.object[error.start]:#04x}): name its --encoding, such as latin-1, "
+                "or save it as UTF-8"
             ) from None
         except (pa.ArrowException, OSError) as error:
             if not self.packing or isinstance(error, FileNotFoundError | PermissionError):
@@ -107,11 +108,12 @@ class Source:
                 if not chunk or not chunk.isascii() or decoder.getstate()[0]:
                     decoder.decode(chunk, not chunk)
             return
-        handle, name = tempfile.mkstemp(suffix=".csv")
-        weakref.finalize(self, os.unlink, name)
+        folder = ExitStack()
+        weakref.finalize(self, folder.close)
+        plain = folder.enter_context(temporary_folder()) / self.path.name
         back, before, after = _Encoded(None, self), blake2b(), blake2b()
         decode = codecs.getincrementaldecoder(self.encoding)().decode
-        with os.fdopen(handle, "wb") as file:
+        with plain.open("wb") as file:
             for chunk in self._chunks():
                 before.update(chunk)
                 text = decode(chunk, not chunk)
@@ -122,7 +124,7 @@ class Source:
                 f"{self.path.name} would not come back byte for byte in {self.said}: save it as "
                 "UTF-8"
             )
-        self.plain = Path(name)
+        self.plain = plain
 
     def _chunks(self) -> Iterator[bytes]:
         """Yield the bytes of the text, and an empty chunk last."""

@@ -100,7 +100,9 @@ class ExcelTable(Table):
             sheet = book[self._sheet]
             for column, (name, values) in enumerate(added.items(), len(self.names) + 1):
                 for place, value in zip(self._places, [name, *values.tolist()]):
-                    sheet.cell(place, column, value)
+                    cell = sheet.cell(place, column, value)
+                    if cell.data_type == "f":  # a label, whatever it begins with
+                        cell.data_type = "s"
             book.save(file)
 
 

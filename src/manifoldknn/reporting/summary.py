@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from manifoldknn.base.render import rendered
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.cautions import confidence_words
-from manifoldknn.report.trust import SURE, trust_groups
+from manifoldknn.reporting.trust import SURE, trust_groups
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.hidden import HiddenLabels
 
@@ -135,7 +135,7 @@ def summary_text(data: dict[str, Any]) -> str:
     header = ["class", "labelled", "predicted", *(group["name"] for group in data["trust"])]
     classes = as_table(header, rows)
     values = {"data": data, "classes": classes, "known": known}
-    return rendered("manifoldknn.report", "summary.txt", **values).rstrip("\n")
+    return rendered("manifoldknn.reporting", "summary.txt", **values).rstrip("\n")
 
 
 def _told(group: dict[str, Any] | None) -> str:
@@ -167,4 +167,4 @@ def as_table(header: list[str], rows: list[list[str]]) -> str:
 
 def health_text(health: GraphHealth) -> str:
     """Return the state of the graph as lines."""
-    return rendered("manifoldknn.report", "health.txt", health=health, known=known).rstrip("\n")
+    return rendered("manifoldknn.reporting", "health.txt", health=health, known=known).rstrip("\n")

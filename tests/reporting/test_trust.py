@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifoldknn.report.trust import trust_groups
+from manifoldknn.reporting.trust import trust_groups
 from manifoldknn.vote.hidden import HiddenLabels
 
 CLASSES = np.array(["a", "b", "c"])

@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from manifoldknn.report.raster import draw_points, png
+from manifoldknn.reporting.raster import draw_points, png
 
 
 def test_png_says_what_the_array_says():

@@ -25,7 +25,7 @@ from manifoldknn.base.heap import return_freed_memory
 from manifoldknn.base.parameters import PARAMETERS
 from manifoldknn.base.render import rendered
 from manifoldknn.insight.inspection import GraphHealth
-from manifoldknn.report.dots import (
+from manifoldknn.reporting.dots import (
     MOST_DOTS,
     brief,
     drawn_rows,
@@ -35,8 +35,8 @@ from manifoldknn.report.dots import (
     shown_cells,
     voters_are_told,
 )
-from manifoldknn.report.raster import draw_points, png
-from manifoldknn.report.summary import known, summary_text
+from manifoldknn.reporting.raster import draw_points, png
+from manifoldknn.reporting.summary import known, summary_text
 from manifoldknn.tables.column_uses import grouped
 from manifoldknn.tables.session import Session
 
@@ -90,7 +90,7 @@ def write_report(
     unlabeled = session.labels == ""
     classes = _classes(session, data, confidence)
     page = rendered(
-        "manifoldknn.report",
+        "manifoldknn.reporting",
         "page.html",
         name="standard input" if options.file == "-" else Path(options.file).name,
         label=options.label,

@@ -18,8 +18,8 @@ import pytest
 from PIL import Image
 
 from manifoldknn.cli.main import main
-from manifoldknn.report import page as page_module
-from manifoldknn.report.page import COLORS, SHAPES
+from manifoldknn.reporting import page as page_module
+from manifoldknn.reporting.page import COLORS, SHAPES
 
 FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -213,9 +213,9 @@ def test_colors_are_seen_on_white_and_on_dark():
 
 
 def test_of_many_rows_a_part_is_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr("manifoldknn.report.dots.MOST_DOTS", 100)
-    monkeypatch.setattr("manifoldknn.report.page.MOST_DOTS", 100)
-    monkeypatch.setattr("manifoldknn.report.dots._CELLS_AT_ONCE", 1500)  # two columns at a time
+    monkeypatch.setattr("manifoldknn.reporting.dots.MOST_DOTS", 100)
+    monkeypatch.setattr("manifoldknn.reporting.page.MOST_DOTS", 100)
+    monkeypatch.setattr("manifoldknn.reporting.dots._CELLS_AT_ONCE", 1500)  # two columns at a time
     out = tmp_path / "o.csv"
     code = main(["classify", str(FLOWERS), "--label", "species", "--id", "id", "--quiet",
                  "--out", str(out), "--report", str(tmp_path / "r.html")])  # fmt: skip
@@ -299,7 +299,7 @@ def test_how_far_confidence_can_be_trusted(tmp_path, labels, options, confidence
 
 @pytest.mark.parametrize("vote", ["classes", "neighbors"])
 def test_voters_are_left_out_where_finding_them_is_dear(tmp_path, monkeypatch, vote):
-    monkeypatch.setattr("manifoldknn.report.dots._MOST_DECISIONS", 600 * 9 - 1)
+    monkeypatch.setattr("manifoldknn.reporting.dots._MOST_DECISIONS", 600 * 9 - 1)
     page = tmp_path / "r.html"
     code = main(["classify", str(FLOWERS), "--label", "species", "--quiet", "--vote", vote,
                  "--out", str(tmp_path / "o.csv"), "--report", str(page)])  # fmt: skip
@@ -435,7 +435,7 @@ def test_without_validation_no_label_is_checked(tmp_path, monkeypatch):
     def fail(*_arguments, **_options):
         raise AssertionError("labels were checked")
 
-    monkeypatch.setattr("manifoldknn.report.page.find_label_errors", fail)
+    monkeypatch.setattr("manifoldknn.reporting.page.find_label_errors", fail)
     out, page = str(tmp_path / "o.csv"), str(tmp_path / "r.html")
     code = main(["classify", str(FLOWERS), "--label", "species", "--quiet", "--no-validate",
                  "--out", out, "--report", page])  # fmt: skip

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier, as_published, inspect
-from manifoldknn.insight.hidden_labels import hidden_labels
-from manifoldknn.report.summary import as_table, summary_data, summary_text
+from manifoldknn.model.hidden_labels import hidden_labels
+from manifoldknn.reporting.summary import as_table, summary_data, summary_text
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.hidden import hidden_groups
 

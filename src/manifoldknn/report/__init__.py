@@ -1,1 +1,0 @@
-"""One page to look at, and what the command says in words."""

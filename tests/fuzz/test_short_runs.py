@@ -1,0 +1,65 @@
+"""Short runs of the attacks in `fuzz`; `make fuzz` makes the long ones."""
+
+import ast
+import random
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FUZZ = Path(__file__).parents[2] / "fuzz"
+
+
+@pytest.mark.parametrize(
+    ("script", "count"), [("files", 140), ("kills", 6), ("pages", 2), ("mutations", 1)]
+)
+def test_no_findings(script, count):
+    if script == "kills" and sys.platform == "win32":
+        pytest.skip("needs fork")
+    if script == "pages" and not shutil.which("chromium"):
+        pytest.skip("needs chromium")
+    more = ["--only", "base/render"] if script == "mutations" else []
+    done = subprocess.run(
+        [sys.executable, FUZZ / f"{script}.py", "--count", str(count), "--seed", "3", *more],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"{script}: ")
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_mutation_changes_one_thing():
+    turned = runpy.run_path(str(FUZZ / "mutations.py"))["turned"]
+    source = "def f(a: int | None) -> bool:\n    return a + 1 < 2 and True\n"
+    found = {turned(source, random.Random(seed))[0] for seed in range(50)}
+    plain = ast.unparse(ast.parse(source)) + "\n"
+    expected = {
+        plain.replace("+", "-"), plain.replace("<", ">="), plain.replace("True", "False"),
+        plain.replace("and", "or"),
+    }  # fmt: skip
+    assert found == expected
+    assert turned("x = 1", random.Random(0)) is None
+
+
+@pytest.mark.parametrize("script", ["files", "pages"])
+def test_a_finding_is_told(script, monkeypatch, capsys):
+    """With a check that lets everything pass, or a page that escapes nothing."""
+    main = runpy.run_path(str(FUZZ / f"{script}.py"))["main"]
+    inside = main.__globals__
+    if script == "files":
+        monkeypatch.setitem(inside, "MOST_MB", -1)
+    else:
+        if inside["BROWSER"] is None:
+            pytest.skip("needs chromium")
+
+        def raw(payload, folder):
+            (folder / "raw.html").write_text(f"<html><body>{payload}</body></html>", "utf-8")
+            return folder / "raw.html"
+
+        monkeypatch.setitem(inside, "PAGES", {"raw": raw})
+        monkeypatch.setitem(inside, "FORMS", inside["FORMS"][:3])
+    assert main(["--count", "3"]) == 1
+    assert "findings" in capsys.readouterr().out
