@@ -25,6 +25,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "accessible",
     "mathml",
     "quoted",
 ]
@@ -37,6 +38,7 @@ exclude_patterns = [
 nitpicky = False
 default_role = "literal"
 suppress_warnings = ["config.cache"]
+smartquotes = False
 html_math_renderer = "mathml"
 
 autosummary_generate = True
