@@ -15,7 +15,8 @@ REPLACED = (
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
     # Titles of thumbnails stand beside their links.
     (
-        r'<a class="reference internal" href="(\w+\.html[^"]*)"><span class="[^"]*">([^<]*)</span></a>'
+        r'<a class="reference internal" href="(\w+\.html[^"]*)">'
+        r'<span class="[^"]*">([^<]*)</span></a>'
         r"(?=</p>\s*<div class=\"sphx-glr-thumbnail-title\")",
         r'<a class="reference internal" href="\1" aria-label="\2"><span>\2</span></a>',
     ),
