@@ -74,7 +74,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What was learned: a few numbers and words per column.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if X had string column names.
 
     See Also
