@@ -6,8 +6,11 @@ What to think of before a large fit, tried here on few rows.
 The tables are quoted from the benchmarks: the site is built on two cores.
 """
 
+from time import perf_counter
+
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import make_swiss_roll
 
 from manifoldknn import ManifoldKNNClassifier, estimate_memory
 
@@ -26,17 +29,13 @@ for n in sizes:
 # --------------
 # Try it on a part, and see how it grows. Numbers of the picture are from the machine that built this site.
 
-rng = np.random.default_rng(0)
-centres = rng.normal(size=(10, 16))
 seconds, rows = [], [2_000, 4_000, 8_000, 16_000]
 for n in rows:
-    truth = rng.integers(0, 10, n)
-    X = (centres[truth] + 0.3 * rng.normal(size=(n, 16))).astype(np.float32)
+    X, along = make_swiss_roll(n, random_state=0)
+    truth = np.digitize(along, np.quantile(along, [0.25, 0.5, 0.75]))
     y = np.where(np.arange(n) < 100, truth, -1)
-    from time import perf_counter
-
     start = perf_counter()
-    ManifoldKNNClassifier().fit(X, y)
+    ManifoldKNNClassifier().fit(X.astype(np.float32), y)
     seconds.append(perf_counter() - start)
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.loglog(rows, seconds, "o-", color="#0072B2")
