@@ -19,7 +19,8 @@ from PIL import Image
 
 from manifoldknn.cli.main import main
 from manifoldknn.report import page as page_module
-from manifoldknn.report.page import COLORS, SHAPES, write_report
+from manifoldknn.base.render import COLORS, SHAPES
+from manifoldknn.report.page import write_report
 
 FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
