@@ -13,6 +13,7 @@ NAMES = {
     "find_label_errors",
     "inspect",
     "intrinsic_dimension",
+    "label",
     "simplex_weights",
     "suggest",
     "tired_random_walk",
@@ -61,8 +62,8 @@ MODULES = {
     },
 }
 ROOMS = {
-    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "model", "report",
-    "reproduction", "search", "tables", "vote", "walk",
+    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "label", "model",
+    "report", "reproduction", "search", "tables", "vote", "walk",
 }  # fmt: skip
 
 

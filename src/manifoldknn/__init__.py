@@ -4,8 +4,8 @@
 has it; the steps of the method
 are functions of their own: `constrained_graph`, `tired_random_walk`,
 `walk_weights`, `simplex_weights`. `suggest`, `find_label_errors` and `inspect` look
-at a fitted classifier, `persist` saves and loads it, and the command ``manifoldknn``
-does all of it for a table in a file.
+at a fitted classifier, `persist` saves and loads it, `label` shows rows to label in a
+notebook, and the command ``manifoldknn`` does all of it for a table in a file.
 
 Each name is imported when it is first asked for, so that ``import manifoldknn`` takes no
 time and can be interrupted.
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from manifoldknn.insight.inspection import inspect
     from manifoldknn.insight.label_errors import find_label_errors
     from manifoldknn.insight.suggestions import suggest
+    from manifoldknn.label.widget import label
     from manifoldknn.walk.columns import tired_random_walk, walk_weights
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "find_label_errors",
     "inspect",
     "intrinsic_dimension",
+    "label",
     "simplex_weights",
     "suggest",
     "tired_random_walk",
@@ -57,6 +59,8 @@ _HOMES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name == "label":  # a room that can be called, see there
+            return import_module(f"{__name__}.label")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

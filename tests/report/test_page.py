@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from manifoldknn.base.render import COLORS, SHAPES
 from manifoldknn.cli.main import main
 from manifoldknn.report import page as page_module
-from manifoldknn.base.render import COLORS, SHAPES
 from manifoldknn.report.page import write_report
 
 FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"

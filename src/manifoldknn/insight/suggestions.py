@@ -167,9 +167,7 @@ def uncertainty(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     return doubt
 
 
-def reasons(
-    ground: Ground, rows: NDArray[np.intp], speaks_for: NDArray[np.intp]
-) -> list[str]:
+def reasons(ground: Ground, rows: NDArray[np.intp], speaks_for: NDArray[np.intp]) -> list[str]:
     """Say in words why some rows should be labelled."""
     hops = _hops(ground, rows)
     return [_reason(ground.classifier, *of_row) for of_row in zip(rows, speaks_for, hops)]

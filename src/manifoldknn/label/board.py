@@ -63,9 +63,7 @@ class Board:
         return rows
 
     def _know(self, names: Iterable[str]) -> None:
-        self.classes += [
-            name for name in dict.fromkeys(names) if name and name not in self.classes
-        ]
+        self.classes += [name for name in dict.fromkeys(names) if name and name not in self.classes]
 
     def _put(self, row: int, mark: Mark) -> None:
         of_row = self.marks.setdefault(row, {})

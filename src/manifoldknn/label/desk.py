@@ -24,7 +24,7 @@ from manifoldknn.label.journal import Entry, Journal
 from manifoldknn.label.learner import Learner, little_changes
 from manifoldknn.label.rows import Rows
 
-_AHEAD = 4  # rows that are sent before they are asked for
+_AHEAD = 1  # rows that are sent with every answer
 _RESERVED = 60.0  # seconds that a row is kept for who sees it
 _NEAREST = 3
 _LONGEST_NAME = 200
@@ -48,9 +48,7 @@ class Desk:
         self._lock = RLock()
         self._reserved: dict[int, tuple[str, float]] = {}
         self._rebuild()
-        self._learner = Learner(
-            rows.X, estimator, self.labels, journal.keep_queue, journal.queue()
-        )
+        self._learner = Learner(rows.X, estimator, self.labels, journal.keep_queue, journal.queue())
         self._calls: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "start": self._start, "next": self._next, "row": self._row, "mark": self._mark,
             "undo": self._undo, "redo": self._undo, "classes": self._classes,
@@ -82,6 +80,16 @@ class Desk:
         with self._lock:
             found = list(records(self.rows.ids, self._board, self._learner.news.answers))
         return written(found, form)
+
+    def column(self, *, guessed: bool) -> list[str | None]:
+        """Return a label for every row, None without one; if `guessed`, also those of the model."""
+        with self._lock:
+            labels, answers = self._board.labels, self._learner.news.answers
+            column = [labels.get(row) for row in range(len(self.rows))]
+        if guessed and answers is not None:
+            names = [*answers.classes, None]
+            column = [said or names[code] for said, code in zip(column, answers.codes)]
+        return column
 
     # What people do.
 
@@ -176,8 +184,7 @@ class Desk:
 
     def _rest(self, queue: dict[int, str]) -> list[int]:
         """Return rows that are not in the queue, if there are few in it."""
-        waiting = sum(row not in self._board.labels for row in queue)
-        if waiting >= _AHEAD:
+        if any(row not in self._board.marks and row not in self._board.given for row in queue):
             return []
         return [row for row in range(len(self.rows)) if row not in queue]
 
@@ -207,12 +214,11 @@ class Desk:
         return [(answers.classes[code], float(answers.shares[row, code])) for code in best]
 
     def _near(self, row: int) -> list[dict[str, Any]]:
-        """Return the labelled rows whose features are nearest."""
+        """Return the labelled rows that are nearest."""
         labeled = np.array([one for one in self._board.labels if one != row], dtype=np.intp)
         if not len(labeled):
             return []
-        gaps = self.rows.X[labeled] - self.rows.X[row]
-        best = labeled[np.argsort(np.einsum("ij,ij->i", gaps, gaps), kind="stable")[:_NEAREST]]
+        best = self._learner.nearest(row, labeled, _NEAREST)
         return [
             {
                 "row": one,
@@ -223,7 +229,7 @@ class Desk:
             for one in best.tolist()
         ]
 
-    def _progress(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _progress(self, _request: dict[str, Any]) -> dict[str, Any]:
         news = self._learner.news
         with self._lock:
             board, number = self._board, len(self._journal.entries)
@@ -251,13 +257,13 @@ class Desk:
             "enough": little_changes(news.steps, per_class, len(self.rows)),
         }
 
-    def _map(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _map(self, _request: dict[str, Any]) -> dict[str, Any]:
         places = self._learner.news.places
         if places is None:
             return {"places": None}
         return {"places": _packed(np.round(_FULL * places), "<u2")}
 
-    def _answers(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _answers(self, _request: dict[str, Any]) -> dict[str, Any]:
         """Return a class for every row, as given and as answered, by numbers among the classes."""
         news = self._learner.news
         with self._lock:
@@ -281,7 +287,7 @@ class Desk:
         words = str(request.get("words", "")).strip()
         return {"found": self.rows.found(words) if words else []}
 
-    def _review(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _review(self, _request: dict[str, Any]) -> dict[str, Any]:
         """Return doubtful labels, conflicts and how far people agree."""
         with self._lock:
             labels = self._board.labels

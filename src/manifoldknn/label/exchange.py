@@ -11,7 +11,11 @@ from typing import Any
 from manifoldknn.label.board import Board, Mark
 from manifoldknn.label.learner import Answers
 
-FORMATS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet", "jsonl": "application/jsonl"}
+FORMATS = {
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "jsonl": "application/jsonl",
+}
 COLUMNS = ("row", "id", "label", "source", "labeller", "time", "confidence", "mark")
 _KINDS = ("label", "skip", "unsure")
 
@@ -74,7 +78,7 @@ def written(found: Iterable[dict[str, Any]], form: str) -> bytes:
 
 
 def imported(content: bytes, ids: Sequence[str], who: str) -> tuple[list[tuple[int, Mark]], int]:
-    """Return what people said of rows in a file of another program, and how many items were of none.
+    """Return what people said of rows in a file of another program, and how many items were lost.
 
     The format is found out. Answers of a model are left out. Rows are found by their id, or by
     their number; `who` is said to have made what has no name.
@@ -83,7 +87,14 @@ def imported(content: bytes, ids: Sequence[str], who: str) -> tuple[list[tuple[i
     marks, lost = [], 0
     try:
         items = _items(content)
-    except (UnicodeDecodeError, json.JSONDecodeError, csv.Error, OSError, AttributeError, TypeError):
+    except (
+        UnicodeDecodeError,
+        json.JSONDecodeError,
+        csv.Error,
+        OSError,
+        AttributeError,
+        TypeError,
+    ):
         items = []
     if not items:
         raise ValueError(
@@ -100,7 +111,9 @@ def imported(content: bytes, ids: Sequence[str], who: str) -> tuple[list[tuple[i
         if (item.get("source") or "person") != "person":
             continue
         said_by = str(item.get("labeller") or who)
-        sound = kind in _KINDS and (kind == "label") == bool(label) and (label + said_by).isprintable()
+        sound = (
+            kind in _KINDS and (kind == "label") == bool(label) and (label + said_by).isprintable()
+        )
         if not (sound and 0 <= row < len(ids)):
             lost += 1
             continue

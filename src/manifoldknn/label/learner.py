@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csgraph
 from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.exceptions import ManifoldKNNWarning
+from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.insight.candidates import Candidates
 from manifoldknn.insight.ground import Ground, walked_ground
 from manifoldknn.insight.label_errors import find_label_errors
@@ -91,6 +93,7 @@ class Learner:
         self._sharpness, self._full_seconds = estimator.sharpness, np.inf
         self._known: dict[int, str] = {}
         self._bell, self._asked, self._stopped = Condition(), time.perf_counter(), False
+        self._lengths: Any = None  # of the edges of the graph
         self._heard = -1  # number of the last entry that was learned from
         drawn = np.random.default_rng(0).permutation(len(X))[:_QUEUE].tolist()
         at_random = ["drawn at random: the graph is not ready yet"] * len(drawn)
@@ -131,12 +134,25 @@ class Learner:
         with self._bell:
             self.news = replace(self.news, version=self.news.version + 1, **what)
 
+    def nearest(self, row: int, labeled: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+        """Return the labelled rows to which the paths over the graph are shortest.
+
+        Until there is a graph, and over one of all pairs, those whose features are nearest.
+        """
+        if self._lengths is None:
+            gaps = self._X[labeled] - self._X[row]
+            far = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
+        else:
+            far = csgraph.dijkstra(self._lengths, directed=False, indices=row)[labeled]
+        return labeled[np.argsort(far, kind="stable")[:n]]
+
     # Beginning: neighbours, graph, who is near whom, a map.
 
     def _begin(self) -> None:
         self._learn(full=False)
         self._publish(working="choosing rows")
         self._ground = walked_ground(self._clf, uncertainty, None)
+        self._lengths = _lengths(self._ground.graph)
         self._draw()
         self._rank()
         self._publish(working="drawing the map")
@@ -232,8 +248,10 @@ class Learner:
         names, before = np.array(answers.classes, dtype=object)[answers.codes], self.news.answers
         changed = int(free.sum())
         if before is not None:
-            changed = int((np.array(before.classes, dtype=object)[before.codes] != names)[free].sum())
-        open_ = int(round(float((1 - answers.shares.max(axis=1))[free].sum())))
+            changed = int(
+                (np.array(before.classes, dtype=object)[before.codes] != names)[free].sum()
+            )
+        open_ = round(float((1 - answers.shares.max(axis=1))[free].sum()))
         hidden = self._clf.hidden_labels_
         if hidden is None or np.isnan(hidden.accuracy):
             return Step(len(self._known), changed, open_, seconds)
@@ -263,12 +281,21 @@ class Learner:
             self._publish(doubts=listed[:_DOUBTS])
 
 
+def _lengths(graph: ConstrainedGraph) -> Any:
+    """Return the lengths of the edges of a sparse graph, but for their scale."""
+    if not graph.is_sparse:
+        return None
+    lengths = graph.log_weights.copy()
+    lengths.data = np.sqrt(np.maximum(-lengths.data, 1e-9))  # 0 would be no edge
+    return lengths
+
+
 def little_changes(steps: list[Step], per_class: dict[str, int], n_rows: int) -> bool:
     """Tell whether more labels would change little: every class has some, and answers stay.
 
     >>> steps = [Step(k, 0, 0, 0.1) for k in range(1, 14)]
-    >>> little_changes(steps, {"a": 7, "b": 6}, 1000), little_changes(steps, {"a": 12, "b": 1}, 1000)
-    (True, False)
+    >>> [little_changes(steps, {"a": 6, "b": few}, 1000) for few in (6, 1)]
+    [True, False]
     """
     if not steps or min(per_class.values(), default=0) < _EACH:
         return False

@@ -64,11 +64,13 @@ class Rows:
         """Return the rows of which a cell or the id has these words, in any case of letters."""
         words = words.casefold()
         columns = [self.ids, *self.cells.values()]
-        hits = {row for column in columns for row, text in enumerate(column) if words in text.casefold()}
+        hits = {
+            row for column in columns for row, text in enumerate(column) if words in text.casefold()
+        }
         return sorted(hits)
 
     def picture(self, row: int) -> dict[str, str]:
-        """Return the picture of a row; ForbiddenError outside the folder, ValueError if none is there."""
+        """Return the picture of a row; ForbiddenError outside the folder, ValueError if none."""
         if self.image is None or self.folder is None:
             raise ValueError("these rows have no pictures: name their column with --image")
         name = self.image[row]

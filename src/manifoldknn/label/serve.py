@@ -1,4 +1,4 @@
-"""The command ``manifoldknn label``: a server for this machine only, and a browser that shows it."""
+"""The command ``manifoldknn label``: a server for this machine only, and a browser to see it."""
 
 from __future__ import annotations
 

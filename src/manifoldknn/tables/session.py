@@ -33,7 +33,16 @@ from manifoldknn.tables.linkfile import read_links
 from manifoldknn.tables.profile import Use
 from manifoldknn.tables.table import Table, TableError, format_of, open_table, said_name
 
-__all__ = ["Session", "as_options", "column_ids", "learn", "noted", "open_input", "prepare", "stage"]
+__all__ = [
+    "Session",
+    "as_options",
+    "column_ids",
+    "learn",
+    "noted",
+    "open_input",
+    "prepare",
+    "stage",
+]
 
 logger = logging.getLogger("manifoldknn")
 
