@@ -2,8 +2,8 @@
 
 An entry of the `journal` says what somebody did; the `board` is what all entries say together. The
 `learner` walks in the background and queues rows. The `desk` answers what the page asks about
-`rows`; `app` and `guard` do so over HTTP, `serve` is the command, `project` opens a file, `exchange`
-writes and reads labels. `widget` is the same in a notebook, as ``manifoldknn.label(frame)``.
+`rows`; `app` and `guard` do so over HTTP, and `serve` is the command. `project` opens a file,
+`exchange` writes and reads labels. `widget` is the same in a notebook: ``manifoldknn.label(frame)``.
 """
 
 import sys

@@ -101,7 +101,9 @@ class Journal:
                 f"{path} is no journal of manifoldknn: move it away, or name another with --journal"
             ) from None
         read = self._file.execute("SELECT number, at, who, kind, body FROM entries ORDER BY number")
-        self.entries = [Entry(*rest[:4], json.loads(rest[4])) for rest in read]
+        self.entries = [
+            Entry(number, at, who, kind, json.loads(body)) for number, at, who, kind, body in read
+        ]
         self.history = History(self.entries)
 
     def _open(self, fingerprint: str, name: str) -> None:
