@@ -10,8 +10,8 @@ from label.kit import flowers_desk
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("starlette", reason="needs manifoldknn[label]")
-from manifoldknn.label.app import make_app, page_files
-from manifoldknn.label.journal import JournalError
+from manifoldknn.label.app import make_app, page_files  # noqa: E402
+from manifoldknn.label.journal import JournalError  # noqa: E402
 
 BASE, TOKEN = "http://127.0.0.1:8765", "secret"
 _MARKUP = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(")

@@ -187,7 +187,7 @@ def test_two_browsers_and_a_conflict(chromium, tmp_path):
         by_key(bob, "b")
         for page in (ann, bob):
             page.wait_for_function(
-                "() => [...document.querySelectorAll('[role=tab]')].some((tab) => tab.textContent === 'Review (1)')"
+                "() => document.getElementById('panel-review-tab').textContent === 'Review (1)'"
             )
         bob.get_by_role("tab", name="Review").click()
         conflict = bob.locator(".conflict")
@@ -262,6 +262,24 @@ def test_lasso_labels_many_and_one_undo_takes_it_back(chromium, tmp_path):
         page.wait_for_selector(".tip:not([hidden]) dl")
         page.keyboard.press("Enter")
         assert page.problems == []
+
+
+def test_a_full_disk_stops_labelling_with_a_banner(chromium, tmp_path):
+    with served(flowers(tmp_path), "--id", "id", "--classes", "a,b") as (address, _):
+        page = opened(chromium, address)
+        by_key(page, "a")
+        full = {"status": 507, "json": {"error": "the disk is full"}}
+        page.route("**/api/mark", lambda route: route.fulfill(**full))
+        name = shown_id(page)
+        page.keyboard.press("1")
+        page.wait_for_selector(".banner:not([hidden])")
+        page.wait_for_timeout(1200)  # the page goes on asking how things stand
+        assert page.locator(".banner").text_content() == "Labelling has stopped. the disk is full"
+        assert shown_id(page) == name
+        page.unroute("**/api/mark")
+        by_key(page, "a")
+        assert page.locator(".banner:not([hidden])").count() == 0
+        assert asked(address, "progress", who="Ann")["labelled"] == 2
 
 
 def test_the_server_that_is_gone_is_told(chromium, tmp_path):

@@ -1,5 +1,7 @@
 """From nothing to labels: the queue, several people, a new start, bad files."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -108,7 +110,7 @@ def test_doubtful_labels_come_up_for_review(tmp_path):
             if doubts:
                 break
             learned(desk)
-            __import__("time").sleep(0.05)
+            time.sleep(0.05)
         assert doubts[0]["row"] == wrong
         assert doubts[0]["suggested"] == "marsh"
 
@@ -125,8 +127,8 @@ def test_labels_of_the_file_count(tmp_path):
         assert desk.labels()[1] == {0: "a", 1: "b"}
         assert desk.call("next", {"who": "Ann"})["rows"][0]["guess"]
     assert path.read_bytes() == before
+    path.write_text("\n".join(lines[:-1]) + "\n")
     with pytest.raises(TableError, match="belongs to another file"):
-        path.write_text("\n".join(lines[:-1]) + "\n")
         opened(path, "--id", "id").__enter__()
 
 
@@ -154,7 +156,7 @@ def test_bad_input_is_one_line(tmp_path, capsys, content, options, said):
 
 
 def test_a_learner_that_fails_says_so(tmp_path, monkeypatch):
-    def broken(self):
+    def broken(_):
         raise MemoryError("too large")
 
     monkeypatch.setattr(Learner, "_begin", broken)

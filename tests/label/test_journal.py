@@ -130,7 +130,7 @@ def test_what_is_no_journal_is_left_alone(tmp_path):
     with sqlite3.connect(other) as file:
         file.execute("CREATE TABLE mine (x)")
     file.close()
-    with pytest.raises(TableError, match="cannot be opened|no journal"):
+    with pytest.raises(TableError, match=r"cannot be opened|no journal"):
         Journal(other, "f", "a.csv")
 
 
@@ -159,7 +159,8 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
 def test_killed_after_an_acknowledgement(tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from manifoldknn.label.journal import Journal\n"
+        "import sys, time; from pathlib import Path\n"
+        "from manifoldknn.label.journal import Journal\n"
         "journal = Journal(Path(sys.argv[1]), 'f', 'a.csv')\n"
         "for k in range(17): journal.add('Ann', 'add', {'name': str(k)})\n"
         "print('done', flush=True); time.sleep(60)"

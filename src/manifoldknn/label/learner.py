@@ -6,6 +6,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Condition, Thread
 from typing import Any
@@ -23,6 +24,7 @@ from manifoldknn.insight.ground import Ground, walked_ground
 from manifoldknn.insight.label_errors import find_label_errors
 from manifoldknn.insight.layout import framed_places
 from manifoldknn.insight.suggestions import reasons, uncertainty
+from manifoldknn.label.journal import JournalError
 
 logger = logging.getLogger("manifoldknn")
 
@@ -270,7 +272,8 @@ class Learner:
             "rows": rows.tolist(),
             "why": reasons(ground, rows, speaks_for),
         }
-        self._keep(queue)
+        with suppress(JournalError):  # who labels next is told
+            self._keep(queue)
         self._stored = queue
         self._publish(queue=queue)
 

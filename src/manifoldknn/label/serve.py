@@ -42,6 +42,7 @@ def serve(options: argparse.Namespace) -> None:
             make_app(desk, token, port), log_level="error", access_log=False, lifespan="off",
             server_header=False, ws="none", timeout_graceful_shutdown=2,
         )  # fmt: skip
+        logger.setLevel(logging.WARNING)  # the page says what the model does
         desk.open()
         if options.browser:
             webbrowser.open(address)

@@ -16,11 +16,13 @@ export const mount = async (root, ask, page = {}) => {
   const status = make("p", { class: "status", role: "status" });
   const line = make("p", { class: "soft summary" });
   const call = async (name, question = {}) => {
-    const answer = await ask(name, { who, ...question });
-    banner.hidden = true;
-    return answer;
+    try {
+      const answer = await ask(name, { who, ...question });
+      if (banner.dataset.call === name) banner.hidden = true; // what failed works again
+      return answer;
+    } catch (error) { throw Object.assign(error, { call: name }); }
   };
-  const warn = (error) => { banner.textContent = error.message; banner.hidden = false; };
+  const warn = (error) => { banner.textContent = error.message; banner.dataset.call = error.call || ""; banner.hidden = false; };
 
   const look = await call("start");
   root.classList.add("manifoldknn");
