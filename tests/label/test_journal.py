@@ -130,13 +130,17 @@ def test_what_is_no_journal_is_left_alone(tmp_path):
     with sqlite3.connect(other) as file:
         file.execute("CREATE TABLE mine (x)")
     file.close()
-    with pytest.raises(TableError, match=r"cannot be opened|no journal"):
+    before = other.read_bytes()
+    with pytest.raises(TableError, match="no journal"):
         Journal(other, "f", "a.csv")
+    assert other.read_bytes() == before
+    with pytest.raises(TableError, match="cannot be written"):
+        Journal(tmp_path / "none" / "j.sqlite", "f", "a.csv")
 
 
 def test_one_at_a_time(tmp_path):
     first = Journal(tmp_path / "j.sqlite", "f", "a.csv")
-    with pytest.raises(TableError, match="another `manifoldknn label` has it open"):
+    with pytest.raises(TableError, match="open in another `manifoldknn label`"):
         Journal(tmp_path / "j.sqlite", "f", "a.csv")
     first.close()
 

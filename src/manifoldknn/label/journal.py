@@ -89,17 +89,16 @@ class Journal:
         self.path, self._lock = path, Lock()
         try:
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL"):
-                self._file.execute(f"PRAGMA {setting}")
+        except sqlite3.Error as error:
+            raise TableError(_refusal(path, str(error))) from None
+        try:
             self._open(fingerprint, name)
-        except sqlite3.OperationalError as error:
-            used = "locked" in str(error)
-            why = "another `manifoldknn label` has it open: close that one" if used else f"{error}"
-            raise TableError(f"the journal {path} cannot be opened: {why}") from None
-        except sqlite3.DatabaseError:
-            raise TableError(
-                f"{path} is no journal of manifoldknn: move it away, or name another with --journal"
-            ) from None
+        except sqlite3.Error as error:
+            self._file.close()
+            raise TableError(_refusal(path, str(error))) from None
+        except TableError:
+            self._file.close()
+            raise
         read = self._file.execute("SELECT number, at, who, kind, body FROM entries ORDER BY number")
         self.entries = [
             Entry(number, at, who, kind, json.loads(body)) for number, at, who, kind, body in read
@@ -107,22 +106,27 @@ class Journal:
         self.history = History(self.entries)
 
     def _open(self, fingerprint: str, name: str) -> None:
-        self._file.execute("BEGIN IMMEDIATE")
-        if not self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            for table in _TABLES.split(";"):
-                self._file.execute(table)
-            about = {"form": _FORM, "fingerprint": fingerprint, "file": name}
-            self._file.executemany("INSERT INTO about VALUES (?, ?)", about.items())
-        self._file.execute("COMMIT")
-        about = dict(self._file.execute("SELECT key, value FROM about").fetchall())
-        if about.get("form") != _FORM:
-            raise sqlite3.DatabaseError
-        if about["fingerprint"] != fingerprint:
-            self._file.close()
+        """Make the tables of a new journal, or look whose journal it is; change nothing else."""
+        run = self._file.execute
+        run("PRAGMA locking_mode=EXCLUSIVE")
+        tables = {table for (table,) in run("SELECT name FROM sqlite_master")}
+        about = dict(run("SELECT key, value FROM about").fetchall()) if tables else {}
+        if tables and about.get("form") != _FORM:
+            raise sqlite3.DatabaseError("another form")
+        if tables and about["fingerprint"] != fingerprint:
             raise TableError(
                 f"the journal {self.path} belongs to another file, {about['file']}, or {name} has "
                 "changed since: bring that file back, or name another journal with --journal"
             )
+        run("PRAGMA journal_mode=WAL")
+        run("PRAGMA synchronous=FULL")
+        run("BEGIN IMMEDIATE")
+        if not tables:
+            for table in _TABLES.split(";"):
+                run(table)
+            about = {"form": _FORM, "fingerprint": fingerprint, "file": name}
+            self._file.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+        run("COMMIT")
 
     def add(self, who: str, kind: str, body: dict[str, Any]) -> Entry:
         """Write an entry and return it once it is on the disk."""
@@ -164,3 +168,12 @@ def file_fingerprint(path: Path) -> str:
     """Return what tells a file from others by its content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _refusal(path: Path, why: str) -> str:
+    """Return what to say of a journal that cannot be used."""
+    if "locked" in why:
+        return f"the journal {path} is open in another `manifoldknn label`: close that one first"
+    if "unable to open" in why or "readonly" in why or "full" in why:
+        return f"the journal {path} cannot be written ({why}): name another with --journal"
+    return f"{path} is no journal of manifoldknn: move it away, or name another with --journal"
