@@ -87,14 +87,7 @@ def imported(content: bytes, ids: Sequence[str], who: str) -> tuple[list[tuple[i
     marks, lost = [], 0
     try:
         items = _items(content)
-    except (
-        UnicodeDecodeError,
-        json.JSONDecodeError,
-        csv.Error,
-        OSError,
-        AttributeError,
-        TypeError,
-    ):
+    except (ValueError, csv.Error, OSError, AttributeError, TypeError):
         items = []
     if not items:
         raise ValueError(
