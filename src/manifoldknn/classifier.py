@@ -40,7 +40,7 @@ from manifoldknn.model.stream import (
     judged_arrivals,
     taken_in,
 )
-from manifoldknn.search.searchers import searcher_for
+from manifoldknn.search.user_searches import searcher_for
 from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
 from manifoldknn.vote.partner import LOUDEST, Partner, first_partner

@@ -15,7 +15,7 @@ import oracles
 from manifoldknn import ManifoldKNNClassifier, constrained_graph
 from manifoldknn.vote.densities import DensityWalk, class_densities
 from manifoldknn.vote.hidden import hidden_groups
-from manifoldknn.vote.ties import log_inflow, ready_graph
+from manifoldknn.vote.shared_graph import log_inflow, ready_graph
 from manifoldknn.walk import aggregates
 from manifoldknn.walk.choose import Way
 from strategies import WAYS, built_graph, forced, links_for, problems, recipe_of

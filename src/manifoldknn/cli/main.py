@@ -26,7 +26,7 @@ from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
-from manifoldknn.tables.columns import grouped, manner_text
+from manifoldknn.tables.column_uses import grouped, manner_text
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
     answers,

@@ -15,7 +15,7 @@ from manifoldknn.model.answering import answers_to
 from manifoldknn.model.cautions import confidence_words
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table
-from manifoldknn.tables.columns import manner_notes
+from manifoldknn.tables.column_uses import manner_notes
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (

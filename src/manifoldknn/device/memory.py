@@ -14,10 +14,10 @@ from manifoldknn.base.threads import thread_count
 from manifoldknn.search.engines import automatic_engine
 from manifoldknn.search.inverted import COMPONENTS, PCA_ROWS
 from manifoldknn.search.neighbors import TREE_TRIED_DIMENSIONS
-from manifoldknn.search.searchers import is_searcher
+from manifoldknn.search.user_searches import is_searcher
 from manifoldknn.vote.sharpness import FOLDS
-from manifoldknn.walk.columns import block_width
-from manifoldknn.walk.fill import affordable_fill
+from manifoldknn.walk.factor_cost import affordable_fill
+from manifoldknn.walk.label_columns import block_width
 
 __all__ = ["OVERRIDE", "available_memory", "check_memory", "estimate_memory"]
 

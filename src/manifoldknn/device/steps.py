@@ -25,8 +25,8 @@ from manifoldknn.search.engines import automatic_engine, check_neighbors, open_i
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
 from manifoldknn.vote.densities import Densities
 from manifoldknn.vote.hidden import hidden_densities, hidden_tolerance, walks_at_once
+from manifoldknn.vote.shared_graph import SharedGraph
 from manifoldknn.vote.similarities import row_chunks
-from manifoldknn.vote.ties import SharedGraph
 from manifoldknn.vote.walks import Walked, walk_by_class, walk_by_label
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph

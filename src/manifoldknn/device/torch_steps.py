@@ -38,11 +38,11 @@ from manifoldknn.device.walk.columns import (
 )
 from manifoldknn.search.engines import GivenIndex, check_neighbors, lists_brought
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
-from manifoldknn.search.searchers import SearcherIndex, is_searcher
+from manifoldknn.search.user_searches import SearcherIndex, is_searcher
 from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.walks import Walked
 from manifoldknn.walk.choose import MANY_ROWS
-from manifoldknn.walk.restriction import LONG_WALK
+from manifoldknn.walk.iteration import LONG_WALK
 
 logger = logging.getLogger(__name__)
 

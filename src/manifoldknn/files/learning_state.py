@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from manifoldknn.base.csr import narrowest
 from manifoldknn.device.steps import Steps
 from manifoldknn.extend.offmanifold import OwnResiduals
-from manifoldknn.files.checked import Arrays, floats, numbers, require
+from manifoldknn.files.checked_arrays import Arrays, floats, numbers, require
 from manifoldknn.graph.constrained import SIGMA_NEIGHBOR
 from manifoldknn.graph.edges import near_edges
 from manifoldknn.graph.spanning import Edges

@@ -23,7 +23,7 @@ from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.device.memory import available_memory
 from manifoldknn.device.steps import Steps, usable_steps
 from manifoldknn.files.archive import ModelFileError, read_archive, write_archive
-from manifoldknn.files.checked import Arrays, floats, logarithms, numbers, require
+from manifoldknn.files.checked_arrays import Arrays, floats, logarithms, numbers, require
 from manifoldknn.files.forest import put_forest, restored_forest
 from manifoldknn.files.json_values import array_from_plain, array_to_plain, from_plain, to_plain
 from manifoldknn.files.learning_state import restored_state, state_arrays, state_data

@@ -33,7 +33,7 @@ from manifoldknn.graph.tree import tree_edges
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import check_neighbors, open_index
 from manifoldknn.search.neighbors import Neighbors, check_metric
-from manifoldknn.search.searchers import check_enough
+from manifoldknn.search.user_searches import check_enough
 
 FARTHEST = -1e12
 SIGMA_NEIGHBOR = 7

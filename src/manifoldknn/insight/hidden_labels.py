@@ -15,7 +15,7 @@ from manifoldknn.vote.hidden import (
     hidden_weights,
     judged,
 )
-from manifoldknn.vote.ties import SharedGraph
+from manifoldknn.vote.shared_graph import SharedGraph
 from manifoldknn.vote.votes import NeighborVote
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph

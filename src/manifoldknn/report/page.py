@@ -38,7 +38,7 @@ from manifoldknn.report.dots import (
 )
 from manifoldknn.report.raster import draw_points, png
 from manifoldknn.report.summary import known, summary_text
-from manifoldknn.tables.columns import grouped
+from manifoldknn.tables.column_uses import grouped
 from manifoldknn.tables.session import Session
 
 _GRAY = "#8a8f96"  # of rows without an answer

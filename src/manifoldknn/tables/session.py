@@ -27,7 +27,7 @@ from manifoldknn.insight.suggestions import Suggestions, suggest
 from manifoldknn.model.cautions import partner_words
 from manifoldknn.search.neighbors import check_metric
 from manifoldknn.tables import cells
-from manifoldknn.tables.columns import alarms, every_use, left_out_notes, manner_notes
+from manifoldknn.tables.column_uses import alarms, every_use, left_out_notes, manner_notes
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.linkfile import read_links
 from manifoldknn.tables.profile import Use

@@ -2,5 +2,5 @@
 
 `walks` holds what the walk says, by class (`densities`) or by label; `votes` turns it into shares,
 `sharpness` says how sharply, from `hidden` labels; `deciders` tells who decided. A `partner` may
-have a say; `powers` then are those of both.
+have a say; `powers` then are those of both. A `shared_graph` is reduced once for all these walks.
 """

@@ -23,11 +23,11 @@ from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads, thread_count
 from manifoldknn.graph.constrained import GraphRecipe
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
+from manifoldknn.vote.shared_graph import SharedGraph
 from manifoldknn.vote.sharpness import FOLDS
-from manifoldknn.vote.ties import SharedGraph
 from manifoldknn.vote.votes import Vote, winners
 from manifoldknn.walk.choose import chosen_way, prepared_graph
-from manifoldknn.walk.columns import log_label_weights
+from manifoldknn.walk.label_columns import log_label_weights
 from manifoldknn.walk.normalized import NormalizedGraph
 
 __all__ = [

@@ -138,8 +138,8 @@ class Preconditioner:
 
     Parameters
     ----------
-    s : csr_array
-        S without must-links.
+    off : csr_array
+        -αS without must-links.
     links : csr_array of shape (n_rows, n_classes)
         D^-½Y of must-links: S lacks its product with its transpose, less the diagonal.
     half_log_degrees : ndarray of shape (n_rows,)
@@ -156,20 +156,19 @@ class Preconditioner:
 
     def __init__(
         self,
-        s: Any,
+        off: Any,
         links: Any,
         half_log_degrees: NDArray[np.float64],
         levels: Levels,
         alpha: float,
     ) -> None:
         half = half_log_degrees
-        # A is never written out: it is this diagonal, `factor` times this matrix, and must-links.
-        plain, factor, matrix = 1.0 + alpha * _row_squares(links), -alpha, s
-        self._maps: list[tuple[Any, Any]] = []
-        self._diagonals: list[NDArray[np.float32]] = []
+        # A is never written out: it is this diagonal, this matrix, and must-links.
+        plain, matrix = 1.0 + alpha * _row_squares(links), off
+        self._gathers: list[Any] = []
+        self._sums: list[Any] = []  # [P_m D_m⁻¹]: what groups say, and what their rows do
         for group in levels:
-            diagonal = plain + factor * matrix.diagonal() - alpha * _row_squares(links)
-            self._diagonals.append((1.0 / diagonal).astype(np.float32)[:, None])
+            diagonal = plain + matrix.diagonal() - alpha * _row_squares(links)
             m = int(group.max()) + 1
             top = np.full(m, -np.inf)
             np.maximum.at(top, group, half)
@@ -181,8 +180,9 @@ class Preconditioner:
             plain = np.bincount(group, np.square(root) * plain, minlength=m).astype(np.float64)
             matrix = sparse.csr_array(gather @ matrix @ spread)
             links, half = sparse.csr_array(gather @ links), top + 0.5 * np.log(square)
-            self._maps.append((spread.astype(np.float32), gather.astype(np.float32)))
-        smallest = (factor * matrix - alpha * (links @ links.T)).toarray()
+            self._gathers.append(gather.astype(np.float32))
+            self._sums.append(_beside(spread, 1.0 / diagonal))
+        smallest = (matrix - alpha * (links @ links.T)).toarray()
         smallest[np.diag_indices_from(smallest)] += plain
         # Symmetric: seen as its transpose, LAPACK needs no copy of it.
         self._inverse = linalg.inv(smallest.T, overwrite_a=True).astype(np.float32)
@@ -190,12 +190,11 @@ class Preconditioner:
     def __call__(self, residual: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return M⁻¹ times a block of columns."""
         seen = [residual]
-        for _, gather in self._maps:
+        for gather in self._gathers:
             seen.append(gather @ seen[-1])
         out: NDArray[np.float32] = self._inverse @ seen.pop()
-        for (spread, _), diagonal in zip(reversed(self._maps), reversed(self._diagonals)):
-            out = spread @ out
-            out += diagonal * seen.pop()
+        for sums in reversed(self._sums):
+            out = sums @ np.concatenate([out, seen.pop()])
         return out
 
 
@@ -216,9 +215,13 @@ def restricted(levels: Levels, rows: NDArray[np.intp]) -> Levels:
     """
     out: list[NDArray[np.intp]] = []
     for group in levels:
-        there, numbers = np.unique(group[rows], return_inverse=True)
-        out.append(numbers.astype(np.intp))
-        rows = there
+        there, first, found = np.unique(group[rows], return_index=True, return_inverse=True)
+        # In the order of their first rows: who stands near each other here does so in the next.
+        order = np.argsort(first)
+        number = np.empty(len(order), dtype=np.intp)
+        number[order] = np.arange(len(order))
+        out.append(number[found])
+        rows = there[order]
     return tuple(out)
 
 
@@ -228,6 +231,17 @@ def _in_groups(values: NDArray[np.float64], group: NDArray[np.intp]) -> Any:
     narrow = narrowest(n)
     places = group.astype(narrow), np.arange(n + 1, dtype=narrow)
     return sparse.csr_array((values, *places), shape=(n, m))
+
+
+def _beside(spread: Any, diagonal: NDArray[np.float64]) -> Any:
+    """Return [spread, diag(diagonal)] in single precision: two entries in every row."""
+    n, m = spread.shape
+    data = np.stack([spread.data, diagonal], axis=1).astype(np.float32)
+    narrow = narrowest(n + m)
+    places = np.stack([spread.indices, np.arange(m, m + n)], axis=1).astype(narrow)
+    return sparse.csr_array(
+        (data.ravel(), places.ravel(), np.arange(0, 2 * n + 1, 2, dtype=narrow)), shape=(n, m + n)
+    )
 
 
 def _row_squares(matrix: Any) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from manifoldknn.base.kernels import NUMPY
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.aggregates import Levels, restricted
 from manifoldknn.walk.factor import DenseInverse, FactorizedInverse
-from manifoldknn.walk.restriction import LOG_CUT, Parts, SparseRestriction
+from manifoldknn.walk.iteration import LOG_CUT, Parts, SparseRestriction
 
 Restriction = SparseRestriction | FactorizedInverse | DenseInverse
 

@@ -148,28 +148,12 @@ def log_label_weights(
     rows: NDArray[np.intp] | None = None,
     each: bool = False,
 ) -> Solution:
-    """Return log w̄ between every sample and some labelled ones.
+    """Return log w̄ between every sample, or some `rows`, and some labelled ones, a column each.
 
-    Parameters
-    ----------
-    graph : NormalizedGraph or ReducedGraph
-        The graph.
-    labeled : ndarray of int
-        Labelled samples, the columns of the answer.
-    alpha, tol, max_iter
-        As in `walk_weights`.
-    reference : ndarray of shape (2, n_samples), optional
-        Logarithms of values that x_ij √d_j and x_ij / √d_j are known to have for some
-        *other* labelled j; errors small against them do no harm.
-    rows : ndarray of int, optional
-        The samples wanted, if not all.
-    each : bool, default=False
-        Whether every entry is to be accurate by itself, and not beside others of its row.
-
-    Returns
-    -------
-    Solution
-        Logarithms of the weights.
+    `alpha`, `tol` and `max_iter` are as in `walk_weights`. A `reference` of shape (2, n_samples)
+    holds logarithms of values that x_ij √d_j and x_ij / √d_j are known to have for some *other*
+    labelled j: errors small against them do no harm. If `each`, every entry is accurate by itself,
+    and not beside others of its row.
     """
     degrees = graph.log_degrees
     half = 0.5 * degrees[labeled]
@@ -195,16 +179,8 @@ def log_label_weights(
 def block_width(n_samples: int) -> int:
     """Return how many label columns are walked at a time, by each thread.
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of rows.
-
-    Returns
-    -------
-    int
-        32; beyond 65,000 rows fewer, down to 8 from 104,000 rows on. Between these, time
-        grows by a tenth, and memory falls to a half.
+    32; beyond 65,000 rows fewer, down to 8 from 104,000 rows on. Between these, time grows by a
+    tenth, and memory falls to a half.
     """
     return int(np.clip(_WIDEST * (_WIDE_UP_TO / n_samples) ** 3, _NARROWEST, _WIDEST))
 

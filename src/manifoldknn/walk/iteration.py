@@ -70,19 +70,9 @@ def log_error(
 ) -> Any:
     """Return the logarithm of the smallest bound in the text of this module, for every entry.
 
-    Parameters
-    ----------
-    size : array of shape (n_rows, n_columns)
-        |r|, which is written over.
-    parts : Parts
-        Of these rows; errors are bounded part by part.
-    half_log_degrees : array of shape (n_rows,)
-        log √d.
-    alpha : float
-        Share of strength kept per step.
-    spread : callable, optional
-        Returns about A⁻¹ times a column, and what is left of that; without it, the third bound
-        is left out.
+    `size` is |r|, which is written over; errors are bounded part by part. `half_log_degrees` are
+    log √d. `spread` returns about A⁻¹ times a column, and what is left of that; without it, the
+    third bound is left out.
     """
     xp, kernels = parts.kernels.xp, parts.kernels
     plain = _log_norm_bound(size, parts, half_log_degrees, alpha)
@@ -115,14 +105,14 @@ def _log_norm_bound(size: Any, parts: Parts, half_log_degrees: Any, alpha: float
 
 
 class _Product:
-    """v → v - α(S v + must-links) in one precision.
+    """v → v - α(S v + must-links) in one precision; `off` is -αS.
 
     Must-links are D^-½ (YYᵀ - I) D^-½ on the labelled rows, never written out: O(l).
     """
 
     def __init__(
         self,
-        s: Any,
+        off: Any,
         linked: NDArray[np.intp],
         group: NDArray[np.intp],
         scale: NDArray[np.float64],
@@ -130,15 +120,15 @@ class _Product:
         dtype: Any,
     ) -> None:
         self._alpha = alpha
-        self.s = _converted(s, dtype)
+        self.off = _converted(off, dtype)
         self.linked = linked
         self.scale = scale.astype(dtype)[:, None]
         size = len(linked), int(group.max(initial=0)) + 1
         self.indicator = sparse.csr_array(
             (
                 np.ones(len(linked), dtype=dtype),
-                group.astype(s.indices.dtype),
-                np.arange(len(linked) + 1, dtype=s.indptr.dtype),
+                group.astype(off.indices.dtype),
+                np.arange(len(linked) + 1, dtype=off.indptr.dtype),
             ),
             shape=size,
         )
@@ -150,23 +140,23 @@ class _Product:
         if self.linked.size:
             scaled = self.scale * v[self.linked]
             sums = self.indicator @ (self.gather @ scaled)
-            out[self.linked] += self.scale * (sums - scaled)
-        out *= -out.dtype.type(self._alpha)
+            out[self.linked] -= out.dtype.type(self._alpha) * self.scale * (sums - scaled)
         out += v
         return out
 
     def _rows_times(self, v: NDArray[Any], crew: Crew) -> NDArray[Any]:
-        """Return S v, rows shared out over threads: each row is summed by one."""
-        shares = min(len(crew), self.s.nnz * v.shape[1] // _ENTRIES_PER_THREAD)
+        """Return -αS v, rows shared out over threads: each row is summed by one."""
+        off = self.off
+        shares = min(len(crew), off.nnz * v.shape[1] // _ENTRIES_PER_THREAD)
         if shares < 2:
-            return np.asarray(self.s @ v)
-        cuts = np.searchsorted(self.s.indptr, np.linspace(0, self.s.nnz, shares + 1)[1:-1])
-        bounds = [0, *cuts.tolist(), self.s.shape[0]]
-        out = np.empty((self.s.shape[0], v.shape[1]), dtype=v.dtype)
+            return np.asarray(off @ v)
+        cuts = np.searchsorted(off.indptr, np.linspace(0, off.nnz, shares + 1)[1:-1])
+        bounds = [0, *cuts.tolist(), off.shape[0]]
+        out = np.empty((off.shape[0], v.shape[1]), dtype=v.dtype)
 
         def fill(ends: tuple[int, int]) -> None:
             rows = slice(*ends)
-            out[rows] = row_range(self.s, rows) @ v
+            out[rows] = row_range(off, rows) @ v
 
         crew.do(fill, list(pairwise(bounds)))
         return out
@@ -178,7 +168,7 @@ class SparseRestriction:
     Parameters
     ----------
     s : csr_array
-        S_UU without must-links.
+        S_UU without must-links; it is taken over.
     linked, group : ndarray of int
         Rows with must-links and their class.
     half_log_degrees : ndarray
@@ -203,6 +193,7 @@ class SparseRestriction:
         levels: Levels = (),
         n_jobs: int | None = 1,
     ) -> None:
+        s.data *= -alpha
         parts = s, linked, group, np.exp(-half_log_degrees[linked]), alpha
         self.half_log_degrees, self.alpha = half_log_degrees, alpha
         self._double, self._single = _Product(*parts, np.float64), _Product(*parts, np.float32)
@@ -220,7 +211,7 @@ class SparseRestriction:
                 (product.scale[:, 0], (product.linked, product.indicator.indices)), shape=(n, m)
             )
             self._preconditioner = Preconditioner(
-                product.s, links, self.half_log_degrees, self._levels, self.alpha
+                product.off, links, self.half_log_degrees, self._levels, self.alpha
             )
         return self._preconditioner
 
@@ -234,25 +225,8 @@ class SparseRestriction:
     ) -> tuple[NDArray[np.float64], int, bool]:
         """Solve A_UU e = residual to a relative residual of `tol`, in single precision.
 
-        Parameters
-        ----------
-        residual : ndarray of shape (n_rows, n_columns)
-            What is left of the right-hand sides.
-        tol : float
-            Relative residual, not below 1e-5.
-        max_iter : int
-            Limit on iterations.
-        watch : callable, optional
-            As in `block_cg`.
-
-        Returns
-        -------
-        correction : ndarray of shape (n_rows, n_columns)
-            To be added to the solution.
-        n_iter : int
-            Products with the matrix that were needed.
-        converged : bool
-            Whether `tol` was reached.
+        It is not below 1e-5; `watch` is as in `block_cg`. Returns e, to be added to the solution,
+        the products with the matrix that were needed, and whether `tol` was reached.
         """
         scale = np.maximum(residual.max(axis=0, initial=0.0), -residual.min(axis=0, initial=0.0))
         scale[scale == 0] = 1.0
