@@ -99,9 +99,9 @@ def imported(content: bytes, ids: Sequence[str], who: str) -> tuple[list[tuple[i
         if row is None:
             number = str(item.get("row") or "")
             row = int(number) - 1 if number.isdigit() and len(number) < 12 else -1
-        kind = str(item.get("mark") or "label")
         label = str(item.get("label") or "").strip()
-        if (item.get("source") or "person") != "person":
+        kind = str(item.get("mark") or (label and "label"))
+        if not kind or (item.get("source") or "person") != "person":  # nobody said anything
             continue
         said_by = str(item.get("labeller") or who)
         sound = (

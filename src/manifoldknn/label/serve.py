@@ -55,12 +55,12 @@ def serve(options: argparse.Namespace) -> None:
 def _bound(port: int | None) -> socket.socket:
     """Return a socket on this machine at a port, or at another one if that is taken."""
     wanted = _FIRST_PORT if port is None else port
+    if not 0 <= wanted < 1 << 16:
+        raise TableError(f"--port {wanted} must be a number from 0 to 65535")
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind(("127.0.0.1", wanted))
-    except OverflowError:
-        raise TableError(f"--port {wanted} must be a number from 0 to 65535") from None
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise

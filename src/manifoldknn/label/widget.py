@@ -85,18 +85,24 @@ def label(
     try:
         import anywidget
         import traitlets
+        from pyarrow import feather
     except ImportError as error:
         raise ImportError("label needs anywidget: pip install 'manifoldknn[notebook]'") from error
-    folder = tempfile.TemporaryDirectory()
+    table, folder = _arrow(frame), tempfile.TemporaryDirectory()
     path = Path(folder.name) / "frame.arrow"
-    _write(frame, path)
+    feather.write_feather(table, str(path), compression="uncompressed")
     options = dict.fromkeys((*PARAMETERS, "as_published", "unlabeled", "na", "image", "delimiter"))
     options |= {"encoding": None, "overlap": 0.0, "scale": True, "format": "arrow"}
-    desk, _ = open_desk(argparse.Namespace(**options | {
+    options |= {
         "command": "label", "file": str(path), "label": label, "id": id, "show": _listed(show),
         "text": text, "features": _listed(features), "drop": _listed(drop), "journal": journal,
         "classes": ",".join(classes),
-    }))  # fmt: skip
+    }  # fmt: skip
+    try:
+        desk, _ = open_desk(argparse.Namespace(**options))
+    except BaseException:
+        folder.cleanup()
+        raise
 
     class Labeller(anywidget.AnyWidget):
         """The page, and its labels."""
@@ -129,7 +135,8 @@ def label(
 def answered(desk: Desk, message: Any) -> dict[str, Any]:
     """Return the answer to a question of the page, or what is wrong with it."""
     try:
-        told = desk.call(str(message["name"]), dict(message["question"]))
+        name, question = str(message["name"]), dict(message["question"])
+        told = desk.call(name, question)
     except (ValueError, LookupError, JournalError, ForbiddenError) as error:
         return {"number": message.get("number"), "error": str(error) or type(error).__name__}
     return {"number": message["number"], "told": told}
@@ -143,18 +150,15 @@ def page_module() -> str:
     return "\n".join([*bare, _RENDER])
 
 
-def _write(frame: Any, path: Path) -> None:
-    """Write a frame as an Arrow file, without its index."""
+def _arrow(frame: Any) -> Any:
+    """Return a frame as an Arrow table, without its index."""
     import pyarrow as pa
-    from pyarrow import feather
 
     if hasattr(frame, "to_arrow"):
-        table = frame.to_arrow()
-    elif hasattr(frame, "iloc"):
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-    else:
-        raise ValueError("frame must be a pandas or polars DataFrame: make one of your rows.")
-    feather.write_feather(table, str(path), compression="uncompressed")
+        return frame.to_arrow()
+    if hasattr(frame, "iloc"):
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    raise ValueError("frame must be a pandas or polars DataFrame: make one of your rows.")
 
 
 def _listed(names: Any) -> list[str] | None:
