@@ -108,7 +108,7 @@ def measured(n, driver):
                 if number % 5 == 0:  # else they come while it learns
                     wait(lambda: asked(address, "progress")["learned"] == number)  # noqa: B023
                     updates.append(time.perf_counter() - began)
-                    time.sleep(4)
+                    time.sleep(3)
             browser.close()
             server.kill()
     return {

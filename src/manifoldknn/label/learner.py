@@ -33,7 +33,8 @@ _QUEUE = 200  # rows
 # Rows that are walked from to rank others: fewer where walks over many rows take long.
 _MOST, _FEWEST, _STEPS = 2000, 300, 1e7
 _SOON = 0.5  # seconds: a fit that hides labels and takes no longer is always made
-_IDLE = 1.5  # seconds without news, after which slower things are done
+_IDLE = 4.0  # seconds without news, after which slower things are done
+_OFTEN = 10  # quick fits, after which one hides labels though somebody waits
 _DOUBTS = 200
 _RECENT, _LITTLE, _EACH = 10, 0.005, 3  # labels, share of answers, labels per class
 
@@ -94,6 +95,7 @@ class Learner:
         self._X, self._clf, self._labels, self._keep = X, estimator, labels, keep
         self._sharpness, self._full_seconds = estimator.sharpness, np.inf
         self._known: dict[int, str] = {}
+        self._n_quick = 0  # fits since one that hid labels
         self._bell, self._asked, self._stopped = Condition(), time.perf_counter(), False
         self._lengths: Any = None  # of the edges of the graph
         self._heard = -1  # number of the last entry that was learned from
@@ -185,12 +187,13 @@ class Learner:
 
     def _wait_and_learn(self) -> None:
         with self._bell:
-            self._bell.wait_for(self._has_news, timeout=_IDLE if self._late else None)
+            self._bell.wait_for(self._has_news, timeout=self._patience())
             if self._stopped:
                 return
             fresh = self._has_news()
         if fresh:
-            self._learn(full=self._full_seconds < _SOON or len(self._clf.classes_) < 2)
+            due = self._n_quick >= _OFTEN or len(self._clf.classes_) < 2
+            self._learn(full=due or self._full_seconds < _SOON)
             self._rank()
             self._late = True
         elif self._late:
@@ -201,6 +204,12 @@ class Learner:
                 self._draw()
             self._rank()
             self._doubt()
+
+    def _patience(self) -> float | None:
+        """Return how many seconds nobody must have asked for anything before slower things."""
+        if not self._late:
+            return None
+        return _SOON if self._full_seconds < _SOON else _IDLE
 
     def _has_news(self) -> bool:
         return self._stopped or self._labels()[0] != self._heard
@@ -225,6 +234,7 @@ class Learner:
             ] or [next(iter(wanted))]
             self._clf.set_labels(rows, [wanted.get(row, "") for row in rows])
         self._known, self._heard = wanted, number
+        self._n_quick = 0 if full else self._n_quick + 1
         if full:
             self._full_seconds = time.perf_counter() - start
         if len(self._clf.classes_) < 2:
