@@ -70,4 +70,5 @@ def _bound(port: int | None) -> socket.socket:
             print(f"manifoldknn: {told}", file=sys.stderr)
         else:
             logger.info("%s", told)
+    sock.listen()  # who reads the address may come before the server is up
     return sock
