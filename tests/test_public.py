@@ -14,6 +14,7 @@ NAMES = {
     "find_label_errors",
     "inspect",
     "intrinsic_dimension",
+    "label",
     "report",
     "simplex_weights",
     "suggest",
@@ -65,8 +66,8 @@ MODULES = {
     },
 }
 ROOMS = {
-    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "model", "reporting",
-    "reproduction", "search", "tables", "vote", "walk",
+    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "label", "model",
+    "reporting", "reproduction", "search", "tables", "vote", "walk",
 }  # fmt: skip
 
 

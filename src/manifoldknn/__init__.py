@@ -5,8 +5,8 @@ has it; the steps of the method
 are functions of their own: `constrained_graph`, `tired_random_walk`,
 `walk_weights`, `simplex_weights`. `suggest`, `find_label_errors` and `inspect` look
 at a fitted classifier, `TableEncoder` makes features of tables as they come, `report` writes a
-page, `persist` saves and loads it, and the command ``manifoldknn``
-does all of it for a table in a file.
+page, `persist` saves and loads it, `label` shows rows to label in a notebook, and the command
+``manifoldknn`` does all of it for a table in a file.
 
 Each name is imported when it is first asked for, so that ``import manifoldknn`` takes no
 time and can be interrupted.
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from manifoldknn.insight.inspection import inspect
     from manifoldknn.insight.label_errors import find_label_errors
     from manifoldknn.insight.suggestions import suggest
+    from manifoldknn.label.widget import label
     from manifoldknn.reporting.report import report
     from manifoldknn.tables.encoder import TableEncoder
     from manifoldknn.walk.label_columns import tired_random_walk, walk_weights
@@ -37,6 +38,7 @@ __all__ = [
     "find_label_errors",
     "inspect",
     "intrinsic_dimension",
+    "label",
     "report",
     "simplex_weights",
     "suggest",
@@ -64,6 +66,8 @@ _HOMES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name == "label":  # a room that can be called, see there
+            return import_module(f"{__name__}.label")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -370,7 +370,7 @@ def test_rows_to_begin_with(capsys):
     assert json.loads(out)["rows"][0]["id"] != found["9"][1]["id"]
     code, out, err = run(capsys, "classify", "bad.csv", "--label", "species", "--quiet")
     assert code == 2
-    assert "`manifoldknn suggest` names rows to begin with" in err
+    assert "`manifoldknn suggest` names rows to begin with, `manifoldknn label` shows them" in err
 
 
 def test_a_file_with_every_label(tmp_path, monkeypatch, capsys):

@@ -10,7 +10,7 @@ from manifoldknn.base.parameters import PARAMETERS
 from manifoldknn.cli.options import build_parser
 from manifoldknn.tables.session import as_options
 
-COMMANDS = ("classify", "suggest", "check", "inspect")
+COMMANDS = ("classify", "suggest", "label", "check", "inspect")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

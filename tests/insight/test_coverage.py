@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifoldknn.insight import coverage
-from manifoldknn.insight.coverage import covering, drawn, similarities
+from manifoldknn.insight.coverage import Nearness, covering, drawn
 from manifoldknn.walk.choose import Way
 from strategies import WAYS, problems, recipe_of
 
@@ -50,8 +50,10 @@ def test_similarities_are_those_of_the_inverse(problem, graph, way, alpha):
     some, others = rows[: n // 2], rows[n // 2 : -1]
     name = "dense" if graph == "full" else way
     with mock.patch.object(coverage, "chosen_way", return_value=Way(name)):
-        found = similarities(built, some, others, alpha, n_jobs=2)
-    np.testing.assert_allclose(found, expected[np.ix_(some, rows[:-1])], atol=0.011)
+        found = Nearness(built, some, others, alpha, n_jobs=2)
+        later = found.to(rows[-1:])
+    np.testing.assert_allclose(found.to(rows[:-1]), expected[np.ix_(some, rows[:-1])], atol=0.011)
+    np.testing.assert_allclose(later, expected[np.ix_(some, rows[-1:])], atol=0.011)
 
 
 @settings(max_examples=40, deadline=None)

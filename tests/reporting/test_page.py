@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from manifoldknn.base.render import COLORS, SHAPES
 from manifoldknn.cli.main import main
 from manifoldknn.reporting import page as page_module
-from manifoldknn.reporting.page import COLORS, SHAPES
 
 FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -72,8 +72,8 @@ def check_unmasked(X: Any) -> None:
     """Raise ValueError if values of X are masked: nobody looks at a mask after this."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError(
-            f"X is a masked array, and {np.ma.count_masked(X)} of its values are masked: fill them "
-            "(X.filled(value)), or leave these rows or columns out."
+            f"X is a masked array, and {np.ma.getmaskarray(X).sum()} of its values are masked: "
+            "fill them (X.filled(value)), or leave these rows or columns out."
         )
 
 

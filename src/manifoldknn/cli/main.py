@@ -233,6 +233,12 @@ def _inspect(options: argparse.Namespace) -> None:
     _say(data, health_text(health) + notes, options)
 
 
+def _label(options: argparse.Namespace) -> None:
+    from manifoldknn.label.serve import serve
+
+    serve(options)
+
+
 def _reproduce(options: argparse.Namespace) -> int:
     from manifoldknn.reproduction.reproduce import reproduce
 
@@ -251,6 +257,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "classify": _classify,
     "predict": _predict,
     "suggest": _suggest,
+    "label": _label,
     "check": _check,
     "inspect": _inspect,
     "reproduce": _reproduce,

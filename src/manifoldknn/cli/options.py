@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
@@ -82,6 +83,13 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _share(text: str) -> float:
+    share = float(text) if re.fullmatch(r"[01]?\.?\d+", text) else 2.0
+    if share > 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number from 0 to 1")
+    return share
+
+
 def _number(text: str) -> float | str:
     try:
         return "auto" if text == "auto" else float(text)
@@ -109,5 +117,5 @@ def _prior(text: str) -> Any:
 
 _TYPES: dict[str, Callable[[str], Any]] = {
     "float": float, "int": int, "number": _number, "positive": _positive, "prior": _prior,
-    "seed": _seed,
+    "seed": _seed, "share": _share,
 }  # fmt: skip

@@ -26,43 +26,65 @@ from manifoldknn.walk.normalized import NormalizedGraph
 _TOL, _MAX_ITER = 0.01, 1000
 
 
-def similarities(
-    graph: ConstrainedGraph,
-    rows: NDArray[np.intp],
-    others: NDArray[np.intp],
-    alpha: float = PUBLISHED_ALPHA,
-    *,
-    n_jobs: int | None = None,
-) -> NDArray[np.float32]:
-    """Return N between some rows, and these and others: (n_rows, n_rows + n_others), to 0.01.
+class Nearness:
+    """N between some rows, these and others, to 0.01; and from these to any that come later.
 
-    Nobody is named twice. Costs a column of the walk for each of all these rows, in blocks.
+    Rows are distinct. Costs a column of the walk, once, for each that is named, in blocks.
     """
-    sources = np.concatenate([rows, others])
-    normalized = NormalizedGraph(graph)
-    way = chosen_way(normalized, alpha, n_columns=len(sources))
-    ready = prepared_graph(normalized, np.sort(sources), alpha, way)
-    half = 0.5 * ready.log_degrees
 
-    def solve(block: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log K_rj √(d_r d_j), and the same of every source with itself."""
-        some = sources[block]
-        wanted = np.concatenate([rows, some])
-        # The entry of a row with itself is at least 1: errors are measured by that.
-        least = half[some], -half
-        logs = log_columns(ready, some, wanted, alpha, least=least, tol=_TOL, max_iter=_MAX_ITER)
-        logs += half[wanted, None] + half[some]
-        return logs[: len(rows)], np.diagonal(logs[len(rows) :])
+    def __init__(
+        self,
+        graph: ConstrainedGraph,
+        rows: NDArray[np.intp],
+        others: NDArray[np.intp],
+        alpha: float = PUBLISHED_ALPHA,
+        *,
+        n_jobs: int | None = None,
+    ) -> None:
+        self._graph, self._rows, self._alpha, self._n_jobs = graph, rows, alpha, n_jobs
+        self._own: NDArray[np.float64] | None = None
+        self._near = np.empty((len(rows), 0), dtype=np.float32)
+        self._place: dict[int, int] = {}  # of a row among the columns
+        self.to(np.concatenate([rows, others]))
 
-    width = len(sources) if way.name == "dense" else block_width(graph.n_samples)
-    blocks = np.array_split(np.arange(len(sources)), max(1, -(-len(sources) // width)))
-    out = np.empty((len(rows), len(sources)), dtype=np.float32)
-    own = np.empty(len(sources))
-    threads = n_jobs if way.name == "iterate" else 1
-    for block, (logs, of_block) in zip(blocks, in_threads(solve, blocks, threads)):
-        out[:, block], own[block] = np.exp(logs - 0.5 * of_block), of_block
-    out *= np.exp(-0.5 * own[: len(rows), None])
-    return out
+    def to(self, others: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return N between the rows and others, a column for each of these."""
+        new = np.array([row for row in others.tolist() if row not in self._place], dtype=np.intp)
+        if len(new):
+            self._place |= {row: len(self._place) + at for at, row in enumerate(new.tolist())}
+            self._near = np.hstack([self._near, self._walked(new)])
+        return self._near[:, [self._place[row] for row in others.tolist()]]
+
+    def _walked(self, sources: NDArray[np.intp]) -> NDArray[np.float32]:
+        rows, alpha = self._rows, self._alpha
+        normalized = NormalizedGraph(self._graph)
+        way = chosen_way(normalized, alpha, n_columns=len(sources))
+        ready = prepared_graph(normalized, np.union1d(rows, sources), alpha, way)
+        half = 0.5 * ready.log_degrees
+
+        def solve(block: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            """Return log K_rj √(d_r d_j), and the same of every source with itself."""
+            some = sources[block]
+            wanted = np.concatenate([rows, some])
+            # The entry of a row with itself is at least 1: errors are measured by that.
+            least = half[some], -half
+            logs = log_columns(
+                ready, some, wanted, alpha, least=least, tol=_TOL, max_iter=_MAX_ITER
+            )
+            logs += half[wanted, None] + half[some]
+            return logs[: len(rows)], np.diagonal(logs[len(rows) :])
+
+        width = len(sources) if way.name == "dense" else block_width(self._graph.n_samples)
+        blocks = np.array_split(np.arange(len(sources)), max(1, -(-len(sources) // width)))
+        out = np.empty((len(rows), len(sources)), dtype=np.float32)
+        own = np.empty(len(sources))
+        threads = self._n_jobs if way.name == "iterate" else 1
+        for block, (logs, of_block) in zip(blocks, in_threads(solve, blocks, threads)):
+            out[:, block], own[block] = np.exp(logs - 0.5 * of_block), of_block
+        if self._own is None:  # the rows themselves come first of all
+            self._own = own[: len(rows)]
+        out *= np.exp(-0.5 * self._own[:, None])
+        return out
 
 
 def covering(

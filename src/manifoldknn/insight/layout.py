@@ -72,6 +72,15 @@ def map_layout(neighbors: NDArray[np.intp], random_state: int = 0) -> NDArray[np
     return places
 
 
+def framed_places(neighbors: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return places of all rows between 0 and 1, on one scale, the map's long side lying."""
+    found = map_layout(neighbors).astype(np.float64)
+    found = found @ np.linalg.eigh(found.T @ found)[1][:, ::-1]  # its mean is 0
+    low, high = found.min(axis=0), found.max(axis=0)
+    span = float((high - low).max())
+    return 0.5 + (found - (low + high) / 2) / (span if span > 0 else 1.0)
+
+
 def _edges(neighbors: NDArray[np.intp]) -> Any:
     """Return edges to and from neighbours; those both ways count twice."""
     n, k = neighbors.shape

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from numbers import Integral
 from typing import Any
 
@@ -20,13 +19,11 @@ from sklearn.base import clone
 
 from manifoldknn.base.labels import encode_labels
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.insight.coverage import covering, drawn, similarities
+from manifoldknn.insight.candidates import Candidates
 from manifoldknn.insight.ground import Ground, bare_ground, walked_ground
 from manifoldknn.insight.inspection import hops_from_labels
 from manifoldknn.insight.listing import Listing, listed
-from manifoldknn.search.repeated import equal_rows
 
-_EVERY_ROW = 0.01  # weight of a row about which nothing is uncertain
 # Rows that are walked from: so many, fewer where walks over many rows take long.
 _MOST, _FEWEST, _STEPS = 2000, 300, 3e7
 _SOME = 0.05  # share of a class that casts doubt
@@ -153,10 +150,10 @@ def suggest(
             ground = walked_ground(model.fit(source, y, **links), uncertainty, index)
         else:
             ground = bare_ground(model, source, labels, index, **links)
-    rows, speaks_for = _covering_rows(ground, int(n), np.random.default_rng(random_state))
-    hops = _hops(ground, rows)
-    reasons = [_reason(ground.classifier, *of_row) for of_row in zip(rows, speaks_for, hops)]
-    return Suggestions(ground.names[rows], rows, ground.doubt[rows], speaks_for, reasons)
+    most = int(np.clip(_STEPS / len(ground.doubt), _FEWEST, _MOST))
+    rows, speaks_for = Candidates(ground, most, random_state).ranked(ground, int(n))
+    why = reasons(ground, rows, speaks_for)
+    return Suggestions(ground.names[rows], rows, ground.doubt[rows], speaks_for, why)
 
 
 def uncertainty(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
@@ -173,35 +170,10 @@ def uncertainty(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     return doubt
 
 
-def _covering_rows(
-    ground: Ground, n: int, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows that cover most, and about how many each speaks for.
-
-    Equal rows are one, with their weights added. Who was not drawn comes last, heavy ones first.
-    """
-    free = np.ones(len(ground.doubt), dtype=bool)
-    free[ground.labeled] = False
-    if not free.any():
-        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
-    first, same = equal_rows(ground.X[free])
-    copies = np.bincount(same)
-    rows = np.flatnonzero(free)[first]
-    weights = np.bincount(same, ground.doubt[free] + _EVERY_ROW).astype(np.float64)
-    most = int(np.clip(_STEPS / len(free), _FEWEST, _MOST))
-    some, chance = drawn(weights, most, rng)
-    known = ground.labeled
-    if len(known) > most:
-        known = rng.choice(known, most, replace=False)
-    near = similarities(ground.graph, rows[some], known, n_jobs=ground.n_jobs)
-    covered = near[:, len(some) :].max(axis=1, initial=0.0)
-    steps = covering(near[:, : len(some)], weights[some] / chance, covered)
-    taken = [(some[at], added @ (copies[some] / chance)) for at, added in islice(steps, n)]
-    chosen = np.array([row for row, _ in taken], dtype=np.intp)
-    stands_for = np.array([max(1, round(float(number))) for _, number in taken], dtype=np.intp)
-    left = np.setdiff1d(np.arange(len(rows)), some)
-    left = left[np.argsort(-weights[left], kind="stable")][: n - len(chosen)]
-    return rows[np.append(chosen, left)], np.append(stands_for, copies[left])
+def reasons(ground: Ground, rows: NDArray[np.intp], speaks_for: NDArray[np.intp]) -> list[str]:
+    """Say in words why some rows should be labelled."""
+    hops = _hops(ground, rows)
+    return [_reason(ground.classifier, *of_row) for of_row in zip(rows, speaks_for, hops)]
 
 
 def _hops(ground: Ground, rows: NDArray[np.intp]) -> NDArray[np.intp]:

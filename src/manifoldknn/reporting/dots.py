@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.insight.layout import map_layout
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.votes import normalized
 
@@ -32,15 +31,6 @@ def drawn_rows(clf: ManifoldKNNClassifier, listed: NDArray[np.intp]) -> NDArray[
     first = np.union1d(listed, rng.permutation(labeled)[:_MOST_LABELED])
     others = rng.permutation(np.setdiff1d(np.arange(n), first))
     return np.union1d(first, others[: MOST_DOTS - len(first)])
-
-
-def places(clf: ManifoldKNNClassifier) -> NDArray[np.float64]:
-    """Return places of all rows between 0 and 1, on one scale, the map's long side lying."""
-    found = map_layout(clf.fitted_.lists.indices).astype(np.float64)
-    found = found @ np.linalg.eigh(found.T @ found)[1][:, ::-1]  # its mean is 0
-    low, high = found.min(axis=0), found.max(axis=0)
-    span = float((high - low).max())
-    return 0.5 + (found - (low + high) / 2) / (span if span > 0 else 1.0)
 
 
 def shown_cells(session: Session, rows: NDArray[np.intp]) -> dict[str, list[str]]:

@@ -23,15 +23,15 @@ from manifoldknn import find_label_errors, suggest
 from manifoldknn.base.atomic import replaced_file
 from manifoldknn.base.heap import return_freed_memory
 from manifoldknn.base.parameters import PARAMETERS
-from manifoldknn.base.render import rendered
+from manifoldknn.base.render import COLORS, SHAPES, rendered
 from manifoldknn.insight.inspection import GraphHealth
+from manifoldknn.insight.layout import framed_places
 from manifoldknn.reporting.dots import (
     MOST_DOTS,
     brief,
     drawn_rows,
     numbered,
     packed_dots,
-    places,
     shown_cells,
     voters_are_told,
 )
@@ -40,18 +40,6 @@ from manifoldknn.reporting.summary import known, summary_text
 from manifoldknn.tables.column_uses import grouped
 from manifoldknn.tables.session import Session
 
-# Each is at least three times as light as a dark page and as dark as a white one.
-COLORS = (
-    "#2b7bd6", "#d1600a", "#1a9850", "#c4488f", "#8a63d2", "#0e8fa3", "#d8434e", "#85851a",
-    "#a0703c", "#75808c",
-)  # fmt: skip
-# Around 0: disc, square, triangle, diamond, triangle on its tip, cross, bar, standing bar.
-SHAPES = (
-    "M4.5 0A4.5 4.5 0 1 1 -4.5 0A4.5 4.5 0 1 1 4.5 0Z", "M-4 -4H4V4H-4Z", "M0 -5L5 4H-5Z",
-    "M0 -5.6L5.6 0L0 5.6L-5.6 0Z", "M0 5L5 -4H-5Z",
-    "M-1.7 -5H1.7V-1.7H5V1.7H1.7V5H-1.7V1.7H-5V-1.7H-1.7Z", "M-5.5 -2.3H5.5V2.3H-5.5Z",
-    "M-2.3 -5.5H2.3V5.5H-2.3Z", "M-5 -3L-3 -5L0 -2L3 -5L5 -3L2 0L5 3L3 5L0 2L-3 5L-5 3L-2 0Z",
-)  # fmt: skip
 _GRAY = "#8a8f96"  # of rows without an answer
 _SIDE, _MARGIN = 900, 16  # of the picture
 _SMALL, _LARGE = 3.0, 8.0
@@ -83,7 +71,7 @@ def write_report(
     far = np.argsort(-off_manifold, kind="stable")[:5]
     rows = drawn_rows(clf, np.concatenate([found.rows, suspects, far]))
     cells = shown_cells(session, rows)
-    at = places(clf)[rows]
+    at = framed_places(clf.fitted_.lists.indices)[rows]
     dots = packed_dots(session, rows, at, confidence, off_manifold > 1, unsure)
     dots |= {"columns": list(cells), "cells": list(cells.values())}
     dot_of = {int(row): dot for dot, row in enumerate(rows)}

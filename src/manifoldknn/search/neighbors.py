@@ -159,7 +159,7 @@ class ExactIndex(NeighborIndex):
         self.n_jobs = n_jobs
         self._euclidean = metric in EUCLIDEAN if isinstance(metric, str) else False
         self._center: Array | None = None
-        self._centered: Any = None
+        self._centered: tuple[Array, Floats] | None = None
         self._directions: ExactIndex | None = None
         if is_angular(X, metric):
             self._directions = ExactIndex(unit_rows(X, metric), n_jobs=n_jobs)

@@ -40,6 +40,7 @@ __all__ = [
     "learn",
     "noted",
     "open_input",
+    "prepare",
     "said_as_options",
     "stage",
 ]
@@ -50,7 +51,10 @@ _NOTHING_LEFT = {
     "classify": "every row has a label, so nothing is left to find out.",
     "suggest": "every row has a label, so there is no row to suggest.",
 }
-_HOW_TO_BEGIN = "`manifoldknn suggest` names rows to begin with"
+_HOW_TO_BEGIN = (
+    "`manifoldknn suggest` names rows to begin with, `manifoldknn label` shows them in a browser"
+)
+_BEGINNERS = ("suggest", "label")  # commands that need no labels yet
 _HOW_UNLABELED = (
     "Empty the cells of rows without a label, or name what stands there with --unlabeled"
 )
@@ -76,7 +80,7 @@ class Session:
     ids: NDArray[Any]  # what the user calls the rows
     labels: NDArray[Any]  # trimmed, "" where there is none
     step: FeatureStep  # how columns became features
-    classifier: ManifoldKNNClassifier  # fitted
+    classifier: ManifoldKNNClassifier  # fitted, but by `prepare`
     seconds: dict[str, float] = field(default_factory=dict)  # how long each stage took
     notes: list[str] = field(default_factory=list)  # what the user should know
     columns: list[Use] = field(default_factory=list)  # what became of every column of the file
@@ -174,6 +178,27 @@ def open_input(
 
 def learn(table: Table, options: argparse.Namespace) -> Session:
     """Read labels and features, search neighbours and fit."""
+    session, X, links = prepare(table, options)
+    notes, labels, classifier = session.notes, session.labels, session.classifier
+    if options.command in _BEGINNERS and len(set(labels.tolist()) - {""}) < 2:
+        session.unlearned = {"source": X, "y": labels, "estimator": classifier, **links}
+    else:
+        with (
+            timed_stages(session.seconds, after=return_freed_memory),
+            noted(notes),
+            said_as_options(session.ids),
+        ):
+            classifier.fit(X, labels, **links)
+        notes.extend(partner_words(classifier))
+        classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
+    return_freed_memory()
+    return session
+
+
+def prepare(
+    table: Table, options: argparse.Namespace
+) -> tuple[Session, NDArray[Any], dict[str, Any]]:
+    """Read labels and features; return a session that has learned nothing, features and links."""
     seconds: dict[str, float] = {}
     notes: list[str] = []
     wanted = {name: getattr(options, name) for name in PARAMETERS}
@@ -189,11 +214,10 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         texts = table.texts(special, then=used)
         if table.n_rows < 3:
             raise TableError(f"the file has only {table.n_rows} rows: bring at least 3")
-        begins = options.command == "suggest"  # and needs no labels yet
         labels = np.full(table.n_rows, "", dtype=object)
         if options.label is not None:
             told = texts[options.label], options.label, options.unlabeled, notes
-            labels = clean_labels(*told, begins=begins)
+            labels = clean_labels(*told, begins=options.command in _BEGINNERS)
         ids = column_ids(texts, options.id, table.n_rows)
         if isinstance(options.class_prior, dict):
             classifier.class_prior = _named_prior(options.class_prior, set(labels.tolist()) - {""})
@@ -211,18 +235,9 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         table.release()
         notes.extend([*manner_notes(table), *step.notes, *left_out_notes(step.left_out)])
     _check_features(X)
-    unlearned: dict[str, Any] = {}
-    if begins and len(set(labels.tolist()) - {""}) < 2:
-        unlearned = {"source": X, "y": labels, "estimator": classifier, **links}
-    else:
-        with timed_stages(seconds, after=return_freed_memory), noted(notes), said_as_options(ids):
-            classifier.fit(X, labels, **links)
-        notes.extend(partner_words(classifier))
-        classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
-    return_freed_memory()
     columns = every_use(table, step.uses, {options.label: "label", options.id: "id"})
     notes[:0] = alarms(columns)
-    return Session(table, ids, labels, step, classifier, seconds, notes, columns, unlearned)
+    return Session(table, ids, labels, step, classifier, seconds, notes, columns), X, links
 
 
 def _suits_a_forest(command: str, classifier: ManifoldKNNClassifier, labels: NDArray[Any]) -> bool:

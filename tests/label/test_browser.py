@@ -1,0 +1,318 @@
+"""The page in a real browser: flowers from nothing, two people, undo, a killed server, manners."""
+
+import contextlib
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from label.kit import ROOT, flower_truth, flowers
+
+CHROMIUM = shutil.which("chromium")
+AXE = os.environ.get("MANIFOLDKNN_AXE", "")
+pytest.importorskip("starlette", reason="needs manifoldknn[label]")
+pytest.importorskip("uvicorn", reason="needs manifoldknn[label]")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+HOSTILE = [
+    "<script>document.body.dataset.hacked = 'yes'</script>", "<img src=x onerror=alert(1)>",
+    "=cmd|' /C calc'!A0", "a\u202eright to left", "bell \x07 and \x1b[31m", "long " * 5000,
+    "{{ 7 * 7 }}", "</title><h1>big</h1>", "javascript:alert(1)", "ünï \U0001f600",
+]  # fmt: skip
+
+
+@contextlib.contextmanager
+def served(path, *options):
+    command = [sys.executable, "-m", "manifoldknn", "label", str(path), "--no-browser", "--quiet"]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        [*command, "--port", "0", *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
+    ) as server:  # fmt: skip
+        address = server.stdout.readline().strip()
+        try:
+            assert address.startswith("http://127.0.0.1:"), server.stderr.read()
+            while asked(address, "progress")["learned"] < 0:  # rows are drawn at random till then
+                time.sleep(0.05)
+            yield address, server
+        finally:
+            server.send_signal(signal.SIGKILL)
+
+
+def asked(address, name, **question):
+    base, token = address.split("/?token=")
+    request = urllib.request.Request(
+        f"{base}/api/{name}?token={token}", json.dumps(question).encode()
+    )
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with playwright.sync_playwright() as driver:
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return flower_truth()
+
+
+def opened(chromium, address, who="Ann", **how):
+    context = chromium.new_context(**({"viewport": {"width": 1280, "height": 860}} | how))
+    context.add_init_script(f"localStorage.setItem('manifoldknn.name', {json.dumps(who)})")
+    page = context.new_page()
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
+    page.goto(address)
+    page.wait_for_selector("body[data-ready]")
+    settled(page)
+    return page
+
+
+def settled(page):
+    """Wait until the model has learned everything."""
+    page.wait_for_function(
+        "() => document.body.dataset.learned === document.body.dataset.number", timeout=60_000
+    )
+
+
+def shown_id(page):
+    return page.locator("section.row h2").text_content().removeprefix("Row ")
+
+
+def by_key(page, label):
+    """Give the row a label by keys only."""
+    before = shown_id(page)
+    names = page.locator(".classes button").all_text_contents()
+    names = [name.strip().rsplit(" ", 1)[0] for name in names]
+    if label in names:
+        page.keyboard.press(str(names.index(label) + 1))
+    else:
+        page.keyboard.press("n")
+        page.keyboard.type(label)
+        page.keyboard.press("Enter")
+    page.wait_for_function(
+        "(id) => document.querySelector('section.row h2').textContent !== 'Row ' + id", arg=before
+    )
+    return before
+
+
+def answers(address):
+    base, token = address.split("/?token=")
+    with urllib.request.urlopen(f"{base}/labels.csv?token={token}") as file:
+        return list(csv.DictReader(file.read().decode().splitlines()))
+
+
+def test_flowers_from_nothing_by_keyboard(chromium, truth, tmp_path):
+    with served(flowers(tmp_path), "--id", "id") as (address, _):
+        page = opened(chromium, address)
+        for _ in range(30):
+            by_key(page, truth[shown_id(page)])
+        settled(page)
+        found = answers(address)
+        assert sum(one["source"] == "person" for one in found) == 30
+        assert len(found) == 600
+        assert sum(one["label"] == truth[one["id"]] for one in found) >= 0.95 * 600
+        assert {one["labeller"] for one in found} == {"Ann", ""}
+        assert page.problems == []
+        # Enter accepts the guess; undo and redo go across what the model has learned since.
+        page.wait_for_timeout(1000)  # till the page has the guess of the newest model
+        name, guess = shown_id(page), page.locator(".guess b").text_content()
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.body.dataset.number === '31'")
+        settled(page)
+        page.keyboard.press("Control+z")
+        page.wait_for_function("() => document.body.dataset.number === '32'")
+        assert shown_id(page) == name
+        assert asked(address, "progress", who="Ann")["labelled"] == 30
+        settled(page)
+        page.keyboard.press("Control+y")
+        page.wait_for_function("() => document.body.dataset.number === '33'")
+        (again,) = [one for one in answers(address) if one["id"] == name]
+        assert f"Guess: {again['label']}" == guess
+        for _ in range(31):
+            number = page.evaluate("() => document.body.dataset.number")
+            page.keyboard.press("Control+z")
+            page.wait_for_function("(n) => document.body.dataset.number !== n", arg=number)
+        assert asked(address, "progress", who="Ann")["labelled"] == 0
+        page.keyboard.press("Control+z")
+        page.wait_for_function(
+            "() => document.querySelector('.status').textContent === 'Nothing to undo'"
+        )
+
+
+def test_killed_after_the_17th_label(chromium, truth, tmp_path):
+    path = flowers(tmp_path)
+    with served(path, "--id", "id") as (address, server):
+        page = opened(chromium, address)
+        done = {by_key(page, truth[shown_id(page)]) for _ in range(17)}
+        settled(page)
+        queue = asked(address, "next", who="Ann", n=40)["rows"]
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+    with served(path, "--id", "id") as (address, _):
+        assert [row["row"] for row in asked(address, "next", who="Ann", n=40)["rows"]] == [
+            row["row"] for row in queue
+        ]
+        page = opened(chromium, address)
+        assert shown_id(page) == queue[0]["id"]
+        people = {one["id"]: one["label"] for one in answers(address) if one["source"] == "person"}
+        assert people == {name: truth[name] for name in done}
+
+
+def test_two_browsers_and_a_conflict(chromium, tmp_path):
+    with served(flowers(tmp_path), "--id", "id", "--overlap", "1", "--classes", "a,b") as (
+        address,
+        _,
+    ):
+        ann, bob = opened(chromium, address, "Ann"), opened(chromium, address, "Bob")
+        name = shown_id(ann)
+        assert shown_id(bob) == name
+        by_key(ann, "a")
+        by_key(bob, "b")
+        for page in (ann, bob):
+            page.wait_for_function(
+                "() => document.getElementById('panel-review-tab').textContent === 'Review (1)'"
+            )
+        bob.get_by_role("tab", name="Review").click()
+        conflict = bob.locator(".conflict")
+        assert "Ann says a, Bob says b" in conflict.text_content()
+        conflict.get_by_role("button", name="Settle: a").click()
+        bob.wait_for_function("() => !document.querySelector('.conflict')")
+        assert asked(address, "review")["conflicts"] == []
+        bob.get_by_role("tab", name="People").click()
+        assert "Ann: 1 label" in bob.locator("#panel-people").text_content()
+
+
+def test_hostile_cells_are_text(chromium, tmp_path):
+    path = tmp_path / "hostile.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["x", "<b>note</b>", "picture"])
+        writer.writerows([k, HOSTILE[k % 10], "../../etc/passwd"] for k in range(40))
+    with served(path, "--show", "x", "<b>note</b>", "--image", "picture", "--text", "<b>note</b>",
+                "--features", "x") as (address, _):  # fmt: skip
+        page = opened(chromium, address, "<i>Ann</i>")
+        for row in range(10):
+            page.keyboard.press("/")
+            page.keyboard.type(str(row + 1))
+            page.keyboard.press("Escape")
+        for _ in range(12):
+            by_key(page, "<u>class</u>")
+        page.wait_for_selector("text=outside the folder")
+        assert page.locator("body[data-hacked], .row script, .row i, .row u, .row h1").count() == 0
+        page.problems = [one for one in page.problems if "403" not in one]  # of the pictures
+        assert page.problems == []
+        first = asked(address, "row", row=3, who="Ann")["cells"]
+        assert dict(first)["<b>note</b>"] == HOSTILE[3]
+
+
+def test_lasso_labels_many_and_one_undo_takes_it_back(chromium, tmp_path):
+    with served(flowers(tmp_path), "--id", "id", "--classes", "a,b") as (address, _):
+        page = opened(chromium, address)
+        page.wait_for_selector("body[data-map='600']")
+        page.get_by_role("button", name="Lasso").click()
+        box = page.locator(".map").bounding_box()
+        corners = [(0.02, 0.02), (0.5, 0.02), (0.5, 0.98), (0.02, 0.98), (0.02, 0.02)]
+        points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
+        page.mouse.move(*points[0])
+        page.mouse.down()
+        for point in points[1:]:
+            page.mouse.move(*point, steps=4)
+        page.mouse.up()
+        said = page.locator("section.row h2").text_content()
+        n = int(said.split()[0])
+        assert 50 < n < 550
+        page.keyboard.press("2")
+        page.wait_for_function("() => document.body.dataset.number === '1'")
+        assert asked(address, "progress", who="Ann")["classes"] == {"a": 0, "b": n}
+        page.keyboard.press("Control+z")
+        page.wait_for_function("() => document.body.dataset.number === '2'")
+        assert asked(address, "progress", who="Ann")["labelled"] == 0
+        # By keys: search, choose what was found, label it.
+        page.keyboard.press("/")
+        page.keyboard.type("ridge")
+        page.get_by_role("button", name="Choose all").focus()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        page.evaluate("() => document.activeElement.blur()")
+        page.keyboard.press("1")
+        page.wait_for_function("() => document.body.dataset.number === '3'")
+        assert asked(address, "progress", who="Ann")["classes"]["a"] > 50
+        # From dot to dot, and open one.
+        page.keyboard.press("m")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("+")
+        page.wait_for_selector(".tip:not([hidden]) dl")
+        page.keyboard.press("Enter")
+        assert page.problems == []
+
+
+def test_a_full_disk_stops_labelling_with_a_banner(chromium, tmp_path):
+    with served(flowers(tmp_path), "--id", "id", "--classes", "a,b") as (address, _):
+        page = opened(chromium, address)
+        by_key(page, "a")
+        full = {"status": 507, "json": {"error": "the disk is full"}}
+        page.route("**/api/mark", lambda route: route.fulfill(**full))
+        name = shown_id(page)
+        page.keyboard.press("1")
+        page.wait_for_selector(".banner:not([hidden])")
+        page.wait_for_timeout(1200)  # the page goes on asking how things stand
+        assert page.locator(".banner").text_content() == "Labelling has stopped. the disk is full"
+        assert shown_id(page) == name
+        page.unroute("**/api/mark")
+        by_key(page, "a")
+        assert page.locator(".banner:not([hidden])").count() == 0
+        assert asked(address, "progress", who="Ann")["labelled"] == 2
+
+
+def test_the_server_that_is_gone_is_told(chromium, tmp_path):
+    with served(flowers(tmp_path), "--id", "id", "--classes", "a,b") as (address, server):
+        page = opened(chromium, address)
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        name = shown_id(page)
+        page.keyboard.press("1")
+        page.wait_for_selector(".banner:not([hidden])")
+        assert "does not answer" in page.locator(".banner").text_content()
+        assert shown_id(page) == name
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_narrow_wide_light_and_dark(chromium, tmp_path, width, scheme):
+    how = {
+        "viewport": {"width": width, "height": 844},
+        "color_scheme": scheme,
+        "has_touch": width < 500,
+    }
+    with served(flowers(tmp_path), "--id", "id", "--classes", "a,b") as (address, _):
+        page = opened(chromium, address, **how)
+        page.wait_for_selector("body[data-map='600']")
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        for tab in ("Progress", "Review", "People", "File", "Map"):
+            page.get_by_role("tab", name=tab).click()
+            if Path(AXE).is_file():
+                page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+                found = page.evaluate("() => axe.run()")["violations"]
+                bad = [one for one in found if one["impact"] in ("serious", "critical")]
+                assert bad == [], [(one["id"], [n["html"] for n in one["nodes"]]) for one in bad]
+        if width < 500:
+            name = shown_id(page)
+            page.locator(".classes button").first.tap()
+            page.wait_for_function("() => document.body.dataset.number === '1'")
+            assert shown_id(page) != name
