@@ -37,7 +37,7 @@ for i in range(300):
         f"{ph[i]:.1f}".replace(".", ","),
         f"{humus[i]:.1f} %".replace(".", ","),
         "<0,5" if lime[i] < 0.5 else f"{lime[i]:.1f}".replace(".", ","),
-        ("grey", "brown", "dark")[kinds[i]] if rng.random() < 0.7 else "brown",
+        ("grey", "café", "dark")[kinds[i]] if rng.random() < 0.7 else "café",
         "n.d." if rng.random() < 0.9 else "roots",
         names[kinds[i]] if i in given else "",
     ]
