@@ -29,6 +29,7 @@ from manifoldknn.base.csr import row_range
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.progress import pulse
 from manifoldknn.base.threads import Crew
+from manifoldknn.base.together import ALONE, Alone
 from manifoldknn.walk.aggregates import Levels, Preconditioner
 from manifoldknn.walk.blockcg import Watch, block_cg
 
@@ -46,9 +47,19 @@ class Parts:
     entry in S is below ``exp(LOG_CUT)``.
     """
 
-    def __init__(self, rows: Any, number: Any, n_cut: int, kernels: Kernels = NUMPY) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        number: Any,
+        n_cut: int,
+        kernels: Kernels = NUMPY,
+        together: Alone = ALONE,
+    ) -> None:
         self.rows, self.number, self.n_cut, self.kernels = rows, number, n_cut, kernels
+        self.together = together
         self.runs = kernels.runs_of(number)
+        if together.size > 1:
+            self.runs = _SharedRuns(self.runs, number, together)
 
     def spread(self, values: Any) -> Any:
         """Return for every row what holds for its part, or one row where that does for all."""
@@ -58,7 +69,30 @@ class Parts:
         """Return the parts of a mask."""
         here = wanted[self.number]
         number = (self.kernels.xp.cumsum(wanted, 0) - 1)[self.number[here]]
-        return Parts(self.rows[here], number, self.n_cut, self.kernels)
+        return Parts(self.rows[here], number, self.n_cut, self.kernels, self.together)
+
+
+class _SharedRuns:
+    """Runs of rows that go on on other machines; `number` names the run of each row here."""
+
+    def __init__(self, here: Any, number: Any, together: Alone) -> None:
+        self._here, self._together = here, together
+        self._named = number[here.offsets[:-1]]
+        self._count = int(together.max(number.max(initial=-1))) + 1
+
+    def max(self, values: Any) -> Any:
+        """Return the maximum of every run."""
+        return self._together.max(self._placed(self._here.max, values, -np.inf))
+
+    def sum(self, values: Any) -> Any:
+        """Return the sum of every run."""
+        return self._together.sum(self._placed(self._here.sum, values, 0.0))
+
+    def _placed(self, reduced: Callable[[Any], Any], values: Any, empty: float) -> Any:
+        out = np.full((self._count, *values.shape[1:]), empty)
+        if len(self._named):
+            out[self._named] = reduced(values)
+        return out
 
 
 def log_error(
@@ -86,7 +120,7 @@ def log_error(
     """
     xp, kernels = parts.kernels.xp, parts.kernels
     plain = _log_norm_bound(size, parts, half_log_degrees, alpha)
-    scale = xp.amax(size, axis=0)
+    scale = parts.together.max(_top(xp, size))
     if spread is None or not scale.any():
         return plain
     size /= xp.where(scale > 0, scale, 1.0)
@@ -97,6 +131,11 @@ def log_error(
         _log_norm_bound(xp.abs(rest), parts, half_log_degrees, alpha),
     )
     return xp.minimum(plain, walked + kernels.log(scale), out=plain)
+
+
+def _top(xp: Any, block: Any) -> Any:
+    """Return the largest of every column of something not negative; 0 without rows."""
+    return xp.amax(block, axis=0) if len(block) else xp.zeros(block.shape[1:])
 
 
 def _log_norm_bound(size: Any, parts: Parts, half_log_degrees: Any, alpha: float) -> Any:
@@ -127,13 +166,15 @@ class _Product:
         group: NDArray[np.intp],
         scale: NDArray[np.float64],
         alpha: float,
+        together: Alone,
         dtype: Any,
     ) -> None:
-        self._alpha = alpha
+        self._alpha, self._together = alpha, together
         self.s = _converted(s, dtype)
         self.linked = linked
         self.scale = scale.astype(dtype)[:, None]
-        size = len(linked), int(group.max(initial=0)) + 1
+        self.n_groups = int(together.max(group.max(initial=-1))) + 1
+        size = len(linked), max(1, self.n_groups)
         self.indicator = sparse.csr_array(
             (
                 np.ones(len(linked), dtype=dtype),
@@ -146,10 +187,10 @@ class _Product:
 
     def __call__(self, v: NDArray[Any], crew: Crew) -> NDArray[Any]:
         """Return the product with a block of columns."""
-        out = self._rows_times(v, crew)
-        if self.linked.size:
+        out = self._rows_times(self._together.halo(v), crew)
+        if self.n_groups:
             scaled = self.scale * v[self.linked]
-            sums = self.indicator @ (self.gather @ scaled)
+            sums = self.indicator @ self._together.sum(self.gather @ scaled)
             out[self.linked] += self.scale * (sums - scaled)
         out *= -out.dtype.type(self._alpha)
         out += v
@@ -189,6 +230,8 @@ class SparseRestriction:
         Rows that belong together, from `aggregates`: long walks are then much quicker.
     n_jobs : int, optional
         Threads; all cores by default. The answer does not depend on it.
+    together : Alone, optional
+        Who shares the rows; their halo has columns in S after those of the rows.
     """
 
     is_exact = False
@@ -202,8 +245,10 @@ class SparseRestriction:
         alpha: float,
         levels: Levels = (),
         n_jobs: int | None = 1,
+        together: Alone = ALONE,
     ) -> None:
-        parts = s, linked, group, np.exp(-half_log_degrees[linked]), alpha
+        parts = s, linked, group, np.exp(-half_log_degrees[linked]), alpha, together
+        self._together = together
         self.half_log_degrees, self.alpha = half_log_degrees, alpha
         self._double, self._single = _Product(*parts, np.float64), _Product(*parts, np.float32)
         self._levels, self._n_jobs = levels, n_jobs
@@ -220,7 +265,7 @@ class SparseRestriction:
                 (product.scale[:, 0], (product.linked, product.indicator.indices)), shape=(n, m)
             )
             self._preconditioner = Preconditioner(
-                product.s, links, self.half_log_degrees, self._levels, self.alpha
+                product.s, links, self.half_log_degrees, self._levels, self.alpha, self._together
             )
         return self._preconditioner
 
@@ -255,6 +300,7 @@ class SparseRestriction:
             Whether `tol` was reached.
         """
         scale = np.maximum(residual.max(axis=0, initial=0.0), -residual.min(axis=0, initial=0.0))
+        scale = self._together.max(scale)
         scale[scale == 0] = 1.0
         rhs = np.empty(residual.shape, dtype=np.float32)
         np.divide(residual, scale, out=rhs, casting="same_kind")
@@ -266,6 +312,7 @@ class SparseRestriction:
                 max_iter=max_iter,
                 precondition=self.precondition(),
                 watch=watch and _watching(watch, scale),
+                total=self._together.sum,
             )
         return x * scale, n_iter, converged
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manifoldknn.base.together import ALONE
 from manifoldknn.device.graph.constrained import TorchGraph
 from manifoldknn.device.graph.spanning import connected_parts
 from manifoldknn.device.kernels import Runs, TorchKernels, ragged
@@ -25,6 +26,7 @@ class NormalizedTorchGraph:
     """S = D^-½ W D^-½ with entries as logarithms, and its restrictions."""
 
     factorize = False
+    together = ALONE
 
     def __init__(self, graph: TorchGraph) -> None:
         self.n_samples, self.device = graph.n_samples, graph.device
