@@ -1,0 +1,2 @@
+from manifoldknn.distributed.estimator import DistributedManifoldKNN as DistributedManifoldKNN
+__all__ = ["DistributedManifoldKNN"]

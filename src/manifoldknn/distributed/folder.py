@@ -32,7 +32,7 @@ class Folder:
         except FileNotFoundError:
             return None
 
-    def write(self, stage: str, number: int, note: dict[str, Any], **arrays: Array) -> None:
+    def write(self, stage: str, number: int, note: dict[str, Any], /, **arrays: Array) -> None:
         """Write a piece."""
         for name, array in arrays.items():
             target, aside = self._array(stage, number, name), self._aside()
