@@ -212,7 +212,6 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
             if own:
                 shutil.rmtree(path, ignore_errors=True)
             raise
-        self.folder_ = folder
         if own:
             weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
 
@@ -258,6 +257,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         stages.run("write", answers.write, [(a, b, *voted) for a, b in pairs])
         for stage in ("find", "route", "told", "seen"):
             folder.clear(stage)
+        self.folder_ = folder
         self._remember(
             labels, rows, walk,
             {"offsets": offsets, "probes": probes, "prior": prior.tolist(), "graph_neighbors": k,
