@@ -31,9 +31,7 @@ def edges_of_parts(X, lists, part, n_neighbors):
             place,
             lists.distances[others][row, place],
         )
-        seen.append(
-            seen_pairs(own, lists.indices[own], lists.distances[own], told, n_neighbors)
-        )
+        seen.append(seen_pairs(own, lists.indices[own], lists.distances[own], told, n_neighbors))
     rests = []
     for s in seen:
         at = s.rest["pair"]

@@ -61,7 +61,7 @@ class CellIndex(NeighborIndex):
         return owner_search(self._folder, owner, self._offsets[owner])
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
-        """Lists of own rows are pieces of the fit."""
+        """Refuse: lists of own rows are pieces of the fit."""
         raise NotImplementedError
 
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
@@ -105,8 +105,7 @@ def predicted(path: str, model: dict[str, Any], rows: Any, name: str) -> Array:
     X = arrays["X"].astype(model["type"], copy=False)
     if X.shape[1] != model["n_features"]:
         raise ValueError(
-            f"{name} has {X.shape[1]} columns, but the model was fitted with "
-            f"{model['n_features']}."
+            f"{name} has {X.shape[1]} columns, but the model was fitted with {model['n_features']}."
         )
     del note
     folder, offsets = Folder(path), model["offsets"]

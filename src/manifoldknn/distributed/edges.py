@@ -69,9 +69,7 @@ class Seen:
     rest: dict[str, Ints]
 
 
-def seen_pairs(
-    order: Ints, lists: Ints, distances: Floats, told: Listed, n_neighbors: int
-) -> Seen:
+def seen_pairs(order: Ints, lists: Ints, distances: Floats, told: Listed, n_neighbors: int) -> Seen:
     """Return the pairs at own rows.
 
     `order` are the numbers of own rows in the input, `lists` those of their neighbours; `told` is
@@ -119,7 +117,7 @@ def _contracted(
         certain[chosen] = True
         group = connected_parts(group[one[chosen]], group[other[chosen]], len(is_own))[group]
     left = np.flatnonzero(~certain)
-    named, group = np.unique(group[is_own], return_inverse=True)
+    group = np.unique(group[is_own], return_inverse=True)[1]
     numbers = np.full(len(is_own), -1, dtype=np.intp)
     numbers[is_own] = group
     found = np.zeros(len(low), dtype=bool)

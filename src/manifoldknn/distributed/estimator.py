@@ -11,6 +11,7 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +30,7 @@ from manifoldknn.distributed.cells import parts_of_cells
 from manifoldknn.distributed.cluster import check_cluster, opened_client
 from manifoldknn.distributed.folder import Folder
 from manifoldknn.distributed.inputs import Source, checked, numbers_of, opened, read
-from manifoldknn.distributed.modelfiles import load_model, save_model
+from manifoldknn.distributed.modelfiles import load_model, save_model, write_answers
 from manifoldknn.distributed.search import chosen_probes, recall
 from manifoldknn.distributed.stages import Stages
 from manifoldknn.exceptions import warn_caller
@@ -253,8 +254,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
             )
         voted = (n_parts, prior.tolist(), walk["sharpness"])
-        pairs = zip(starts[:-1], starts[1:])
-        stages.run("write", answers.write, [(a, b, *voted) for a, b in pairs])
+        stages.run("write", answers.write, [(a, b, *voted) for a, b in pairwise(starts)])
         for stage in ("find", "route", "told", "seen"):
             folder.clear(stage)
         self.folder_ = folder
@@ -415,6 +415,19 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         if hasattr(X, "dask") or isinstance(X, str | Path):
             return lazy
         return lazy.compute(scheduler="threads", num_workers=1)
+
+    def write_answers(self, path: Any, *, prefix: str = "") -> None:
+        """Write answers for all rows: a Parquet file per chunk, in the order of the input.
+
+        Parameters
+        ----------
+        path : path
+            A folder that is not there yet. It appears when all of it is written.
+        prefix : str, default=""
+            Put before the names of columns: predicted, confidence and margin.
+        """
+        check_is_fitted(self, "model_")
+        write_answers(self.folder_, Path(path), self.classes_, len(self.chunk_rows_), prefix)
 
     def save(self, path: Any) -> None:
         """Write the model: a Parquet file per part and chunk, cells, and a manifest.

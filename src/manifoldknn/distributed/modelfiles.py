@@ -10,6 +10,8 @@ import json
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +28,7 @@ _CHUNK = {"write": ("codes", "shares")}
 
 def save_model(folder: Folder, target: Path, about: dict[str, Any]) -> None:
     """Write a model into a folder that is not there yet."""
-    if target.exists():
-        raise FileExistsError(f"{target} exists already: choose another name.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.parent / f".{target.name}.{uuid.uuid4().hex}"
-    aside.mkdir()
-    try:
+    with _whole(target) as aside:
         n_parts = len(about["model"]["offsets"]) - 1
         for part in range(n_parts):
             _write(aside / f"part-{part:05d}.parquet", folder, part, _PART)
@@ -43,6 +40,34 @@ def save_model(folder: Folder, target: Path, about: dict[str, Any]) -> None:
         sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
         manifest = {"form": _FORM, "files": sizes, **about}
         (aside / "manifest.json").write_text(json.dumps(manifest))
+
+
+def write_answers(folder: Folder, target: Path, classes: Array, n_chunks: int, prefix: str) -> None:
+    """Write answers for all rows, chunk by chunk, into a folder that is not there yet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with _whole(target) as aside:
+        for chunk in range(n_chunks):
+            codes, shares = (folder.read("write", chunk, name) for name in _CHUNK["write"])
+            own = shares[np.arange(len(codes)), codes]
+            np.put_along_axis(shares, codes[:, None].astype(np.intp), -np.inf, axis=1)
+            others = shares.max(axis=1, initial=0.0)
+            columns = {"predicted": classes[codes], "confidence": own, "margin": own - others}
+            named = {prefix + name: pa.array(values) for name, values in columns.items()}
+            pq.write_table(pa.table(named), aside / f"part-{chunk:05d}.parquet")
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[Path]:
+    """Give a folder that gets its name when the block ends well."""
+    if target.exists():
+        raise FileExistsError(f"{target} exists already: choose another name.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.parent / f".{target.name}.{uuid.uuid4().hex}"
+    aside.mkdir()
+    try:
+        yield aside
         os.rename(aside, target)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)

@@ -241,7 +241,7 @@ _GIVEN = ("indices", "distances")
 
 
 def told(folder: Folder, number: int, offsets: list[int]) -> Piece:
-    """What a part lists of rows of others, sorted by their part."""
+    """Sort by part what a part lists of rows of others."""
     numbers = folder.read("lists", number, "number", mapped=True)
     owner = np.searchsorted(offsets, numbers, side="right") - 1
     row, place = np.nonzero(owner != number)
@@ -326,7 +326,7 @@ def apart(folder: Folder, number: int, start: int) -> Piece:
 
 
 def near(folder: Folder, number: int, start: int, n_parts: int) -> Piece:
-    """The nearest of a part's rows in the largest piece of the graph, for all rows apart."""
+    """Find those rows of a part in the largest piece of the graph that are nearest to rows apart."""
     asked = np.concatenate([folder.read("apart", p, "X") for p in range(n_parts)])
     component, sizes = _component(folder, number), folder.read("rest", 0, "sizes")
     largest = (component == sizes.argmax()) & ~folder.read("seen", number, "repeats")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldknn.base import Array, Floats, Ints
+from manifoldknn.base import Array, Ints
 from manifoldknn.base.distances import euclidean_lists
 from manifoldknn.distributed.cells import Cells
 from manifoldknn.search.faiss_threads import faiss_threads
@@ -68,12 +68,13 @@ class OwnerSearch:
         if len(self._rows):
             away = euclidean_lists(asked, self._rows, at)
         away[nobody] = np.inf
+        order = self._order[at] if len(self._order) else at
         return {
             "number": np.where(nobody, -1, found + self._start),
-            "order": np.where(nobody, np.iinfo(np.int64).max, self._order[at] if len(self._order) else 0),
+            "order": np.where(nobody, np.iinfo(np.int64).max, order),
             "first": np.where(nobody, np.inf, first).astype(np.float32),
             "away": away,
-        }  # fmt: skip
+        }
 
 
 def merged(found: list[dict[str, Array]], count: int, n_neighbors: int) -> dict[str, Array]:
@@ -142,5 +143,3 @@ def recall(truth: Ints, found: Ints) -> float:
     """Return the share of true neighbours that were found, both by their numbers in the input."""
     hits = sum(len(np.intersect1d(a, b)) for a, b in zip(truth, found))
     return hits / max(1, truth.size)
-
-

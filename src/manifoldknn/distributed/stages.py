@@ -17,8 +17,8 @@ import numpy as np
 
 from manifoldknn.distributed import pieces
 from manifoldknn.distributed.folder import Folder
-from manifoldknn.distributed.lines import DaskLinks, open_inbox
-from manifoldknn.distributed.walking import OwnRows, walked_together
+from manifoldknn.distributed.walk.lines import DaskLinks, open_inbox
+from manifoldknn.distributed.walk.walking import OwnRows, walked_together
 from manifoldknn.exceptions import ClusterLostError
 
 logger = logging.getLogger(__name__)
@@ -223,9 +223,7 @@ def walk_task(
     links, done = DaskLinks(run, rank, addresses), False
     try:
         threads = int(get_worker().state.nthreads)
-        found = walked_together(
-            links, rows, n_classes, np.array(prior), n_jobs=threads, **settings
-        )
+        found = walked_together(links, rows, n_classes, np.array(prior), n_jobs=threads, **settings)
         done = True
     finally:
         links.close(done=done)
@@ -243,5 +241,3 @@ def walk_task(
         arrays = {"logs": similarities.logs[here], "log_scale": similarities.log_scale[here]}
         folder.write("walk", p, note, **arrays)
     return note
-
-

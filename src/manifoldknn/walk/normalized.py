@@ -67,8 +67,8 @@ class NormalizedGraph:
 
     `factorize` says whether restrictions of a sparse graph are solved by factorisation; `levels`,
     which may be empty, hold rows that belong together, for long walks; `n_jobs` threads share
-    products with all rows. Machines that are `together` share the rows; those of the halo come last,
-    and have no entries of their own in `log_s` once it is a restriction.
+    products with all rows. Machines that are `together` share the rows; those of the halo come
+    last, and a restriction has no entries of theirs.
     """
 
     kernels = NUMPY

@@ -6,6 +6,7 @@ taken in the order of ranks, so that all machines get the same bits and take the
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -143,7 +144,7 @@ class Shared(Alone):
         left = self.halo(place >= 0)[self.n_own :]
         sent = [place[theirs][place[theirs] >= 0] for theirs in self.sent]
         ends = np.cumsum([0, *self.received])
-        received = [int(left[a:b].sum()) for a, b in zip(ends[:-1], ends[1:])]
+        received = [int(left[a:b].sum()) for a, b in pairwise(ends)]
         ghosts = self.n_own + np.flatnonzero(left)
         return ghosts, Shared(self.links, len(rows), sent, received, self.counted)
 

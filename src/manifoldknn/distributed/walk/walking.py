@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.base import Ints
-from manifoldknn.distributed.recipe import SharedRecipe, shared_recipe
-from manifoldknn.distributed.shared import Links, Shared
+from manifoldknn.distributed.walk.recipe import SharedRecipe, shared_recipe
+from manifoldknn.distributed.walk.shared import Links, Shared
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.search.neighbors import Neighbors
 from manifoldknn.vote.densities import FIRST_REACH, class_densities

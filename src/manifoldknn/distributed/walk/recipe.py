@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from manifoldknn.base import Ints
 from manifoldknn.base.kernels import NUMPY, Kernels
-from manifoldknn.distributed.shared import Counted, Links, Shared
+from manifoldknn.distributed.walk.shared import Counted, Links, Shared
 from manifoldknn.graph.constrained import GraphRecipe
 from manifoldknn.graph.tree import tree_edges
 from manifoldknn.graph.weights import ConstrainedGraph
@@ -56,7 +56,10 @@ class Trees:
         known, lists = roots + numbering.start, nearest[roots].astype(np.int64)
         for _ in range(depth - 1):
             further = np.setdiff1d(lists, known)
-            known, lists = np.append(known, further), np.vstack([lists, self._asked(further, nearest)])
+            known, lists = (
+                np.append(known, further),
+                np.vstack([lists, self._asked(further, nearest)]),
+            )
         self._names = np.unique(np.append(known, lists))
         at = np.searchsorted(self._names, known)
         self._table = np.repeat(np.arange(len(self._names))[:, None], k, axis=1)

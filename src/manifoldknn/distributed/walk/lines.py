@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -125,8 +126,6 @@ class DaskLinks:
                 else:
                     comm.abort()
 
-        try:
+        with suppress(OSError):
             self._do(end())
-        except OSError:
-            pass
         _INBOXES.pop((self.run, self.rank), None)
