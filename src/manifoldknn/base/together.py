@@ -39,6 +39,10 @@ class Alone:
         """Return values of own rows, and after them those of the halo, from where they are."""
         return values
 
+    def halo_and_sum(self, values: Any, terms: Any) -> tuple[Any, Any]:
+        """Return the `halo` of values and the `sum` of terms of their type, asked for at once."""
+        return values, terms
+
     def any(self, truth: Any) -> bool:
         """Tell whether something is true on some machine."""
         return bool(self.max(truth))

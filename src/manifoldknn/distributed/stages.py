@@ -25,7 +25,6 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE = 60.0  # seconds without any worker
 _ATTEMPTS = 6  # of a walk
-_TRIES = 5  # of a task on workers that went
 
 
 class Stages:

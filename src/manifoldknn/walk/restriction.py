@@ -187,11 +187,13 @@ class _Product:
 
     def __call__(self, v: NDArray[Any], crew: Crew) -> NDArray[Any]:
         """Return the product with a block of columns."""
-        out = self._rows_times(self._together.halo(v), crew)
-        if self.n_groups:
+        if not self.n_groups:
+            out = self._rows_times(self._together.halo(v), crew)
+        else:
             scaled = self.scale * v[self.linked]
-            sums = self.indicator @ self._together.sum(self.gather @ scaled)
-            out[self.linked] += self.scale * (sums - scaled)
+            seen, sums = self._together.halo_and_sum(v, self.gather @ scaled)
+            out = self._rows_times(seen, crew)
+            out[self.linked] += self.scale * (self.indicator @ sums - scaled)
         out *= -out.dtype.type(self._alpha)
         out += v
         return out

@@ -18,6 +18,7 @@ import numpy as np
 from manifoldknn.base import Array
 
 _OP = "manifoldknn_line"
+_SMALL = 1 << 16  # bytes
 _PATIENCE = 60.0  # seconds until another worker must have begun its task
 _INBOXES: dict[tuple[str, int], dict[int, queue.Queue[Any]]] = {}
 
@@ -39,7 +40,11 @@ async def _listen(comm: Any, run: str = "", to: int = 0, sender: int = 0) -> str
             message = await comm.read()
             if message.get("end"):
                 break
-            box.put(message["array"])
+            if "bytes" in message:
+                array = np.frombuffer(message["bytes"], message["type"])
+                box.put(array.reshape(message["shape"]))
+            else:
+                box.put(message["array"])
     except Exception:  # whatever closed it, nothing more will come
         box.put(None)
     return "dont-reply"
@@ -95,8 +100,12 @@ class DaskLinks:
 
         try:
             for rank, comm in self._comms.items():
-                array = np.ascontiguousarray(messages[rank]).reshape(np.shape(messages[rank]))
-                await comm.write({"array": to_serialize(array)})
+                array = np.asarray(messages[rank])
+                if array.nbytes > _SMALL:
+                    await comm.write({"array": to_serialize(np.ascontiguousarray(array))})
+                else:  # much sooner than by Dask's headers
+                    plain = {"type": array.dtype.str, "shape": array.shape}
+                    await comm.write({**plain, "bytes": array.tobytes()})
         except OSError as error:
             raise LineBroken("Another worker has gone during the walk.") from error
 

@@ -18,6 +18,7 @@ from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.together import Alone
 
 _SIGN = np.int64(-(2**63))
+_ASKED = 256  # places in a range that are asked about at once
 
 
 class Links(Protocol):
@@ -31,10 +32,10 @@ class Links(Protocol):
 
 
 class Counted:
-    """What went over the lines: bytes and numbers of halos, and seconds spent on all of it."""
+    """What went over the lines for halos: bytes and numbers."""
 
     def __init__(self) -> None:
-        self.halo_bytes, self.halo_numbers, self.halo_rows = 0, 0, 0
+        self.halo_bytes, self.halo_numbers = 0, 0
 
 
 class Shared(Alone):
@@ -75,13 +76,26 @@ class Shared(Alone):
     def halo(self, values: Any) -> Any:
         """Return values of own rows, and after them those of the halo."""
         own = values[: self.n_own]
-        counted = self.counted
-        counted.halo_rows += sum(self.received)
-        for rows in self.sent:
-            counted.halo_numbers += len(rows) * (own[:1].size if len(own) else 0)
+        return np.concatenate([own, *self.links.exchange(self._handed(own))])
+
+    def halo_and_sum(self, values: Any, terms: Any) -> tuple[Any, Any]:
+        """Return the `halo` of values and the `sum` of terms of their type, asked for at once."""
+        own, width = values[: self.n_own], values.shape[1]
+        handed = [np.append(block.ravel(), terms) for block in self._handed(own)]
+        heard = self.links.exchange(handed)
+        cuts = [len(message) - terms.size for message in heard]
+        ghosts = [message[:cut].reshape(-1, width) for message, cut in zip(heard, cuts)]
+        total = np.zeros_like(terms)
+        for message, cut in zip(heard, cuts):
+            total += message[cut:].reshape(terms.shape)
+        return np.concatenate([own, *ghosts]), total
+
+    def _handed(self, own: Array) -> list[Array]:
+        """Return what each rank gets of own rows for its halo, and count it."""
         handed = [np.ascontiguousarray(own[rows]) for rows in self.sent]
-        counted.halo_bytes += sum(message.nbytes for message in handed)
-        return np.concatenate([own, *self.links.exchange(handed)])
+        self.counted.halo_numbers += sum(message.size for message in handed)
+        self.counted.halo_bytes += sum(message.nbytes for message in handed)
+        return handed
 
     def log_sum(self, logs: Array) -> Array:
         """Return log Σ exp over machines."""
@@ -99,14 +113,14 @@ class Shared(Alone):
 
     def _ranked(self, ordered: Floats, place: int) -> float:
         """Return the number at a place among the sorted numbers of all machines."""
-        # Bits of floats, as integers in the same order: the range halves with every question.
-        low, high = -(2**63), 2**63 - 1
+        # Bits of floats, as integers in the same order; every question narrows their range.
+        low, high, keys = -(2**63), 2**63 - 1, _keys(ordered)
         while low < high:
-            middle = (low + high) // 2
-            if int(self.sum(np.searchsorted(_keys(ordered), middle, side="right"))) > place:
-                high = middle
-            else:
-                low = middle + 1
+            step = -(-(high - low) // _ASKED)
+            asked = [min(low + step * at, high) for at in range(_ASKED + 1)]
+            below = self.sum(np.searchsorted(keys, np.array(asked, dtype=np.int64), side="right"))
+            at = int((below <= place).sum())  # the first that is not below
+            low, high = asked[at - 1] + 1 if at else low, asked[at]
         key = np.array([low], dtype=np.int64)
         return float(np.where(key < 0, _SIGN - key - 1, key).view(np.float64)[0])
 
