@@ -8,7 +8,7 @@ nearest cells for neighbours (`search`); parts tell each other who lists whom, a
 lost runs again elsewhere, and a fit that was cut off goes on. The client sees notes.
 
 **Walk.** It is one long task per worker, in the room `walk` here. There is no second
-implementation: `manifoldknn.walk` and `manifoldknn.vote` ask `base.together` for a `sum` or a `max`
+implementation: `manifoldknn.walk` and `manifoldknn.vote` ask `graph.together` for a `sum` or `max`
 over machines and for the `halo`, the rows of others that own rows touch. One machine answers
 itself; `walk.shared` answers for several, over `walk.lines` between workers. A machine sees own
 rows and its halo as one graph (`walk.recipe`). It eliminates rows that nobody else looks at. Groups

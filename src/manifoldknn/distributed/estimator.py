@@ -21,11 +21,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldknn.base.labels import EncodedLabels
+import manifoldknn.distributed.answers as answers
+import manifoldknn.distributed.pieces as pieces
 from manifoldknn.base.parameters import check_integer, check_parameters
 from manifoldknn.base.progress import spoken
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.distributed import answers, pieces
 from manifoldknn.distributed.cells import parts_of_cells
 from manifoldknn.distributed.cluster import check_cluster, opened_client
 from manifoldknn.distributed.folder import Folder
@@ -258,8 +258,8 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         for stage in ("find", "route", "told", "seen"):
             folder.clear(stage)
         self.folder_ = folder
-        self._remember(
-            labels, rows, walk,
+        _remember(
+            self, labels.classes, rows, walk,
             {"offsets": offsets, "probes": probes, "prior": prior.tolist(), "graph_neighbors": k,
              "sharpness": walk["sharpness"], "type": notes[0]["type"],
              "n_features": len(notes[0]["columns"])},
@@ -330,41 +330,6 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
             stages.run("near", pieces.near, [(start, n_parts) for start in offsets[:-1]])
             stages.run("join", pieces.join, [(n_parts,)])
         stages.run("edges", pieces.edges, [(offsets, joined)] * n_parts)
-
-    def _remember(
-        self, labels: EncodedLabels, rows: list[int], walk: dict[str, Any], model: dict[str, Any]
-    ) -> None:
-        """Set the attributes of a fit."""
-        self.classes_, self.model_ = labels.classes, model
-        self.sigma_, self.alpha_, self.sharpness_ = (
-            walk[name] for name in ("sigma", "alpha", "sharpness")
-        )
-        self.n_iter_, self.calibrated_ = walk["n_iter"], walk["calibrated"]
-        self.class_prior_, self.n_features_in_ = np.array(model["prior"]), model["n_features"]
-        self.halo_bytes_, self.halo_numbers_ = walk["halo_bytes"], walk["halo_numbers"]
-        self.walk_seconds_ = walk["seconds"], walk["waited"]
-        self._lazily(rows)
-
-    def _lazily(self, rows: list[int]) -> None:
-        """Set answers in the order of the input, which are read when they are asked for."""
-        import dask
-        import dask.array as da
-
-        path, n_classes = str(self.folder_.path), len(self.classes_)
-        get = dask.delayed(answers.answered)
-        self.chunk_rows_ = rows
-        self.transduction_ = da.concatenate(
-            [
-                da.from_delayed(get(path, c, "codes", self.classes_), (n,), self.classes_.dtype)
-                for c, n in enumerate(rows)
-            ]
-        )
-        self.label_distributions_ = da.concatenate(
-            [
-                da.from_delayed(get(path, c, "shares", None), (n, n_classes), np.float32)
-                for c, n in enumerate(rows)
-            ]
-        )
 
     def predict_proba(self, X: Any) -> Any:
         """Return the class shares of the vote for new rows.
@@ -484,9 +449,44 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         model.folder_, model.recall_ = folder, about["recall"]
         model.stage_seconds_, model.n_walk_tasks_ = about["stage_seconds"], 0
         classes = np.asarray(about["classes"])
-        labels = EncodedLabels(classes, np.empty(0, dtype=np.intp), None)
-        model._remember(labels, about["chunks"], about["walk"], about["model"])
+        _remember(model, classes, about["chunks"], about["walk"], about["model"])
         return model
+
+
+def _remember(
+    fitted: DistributedManifoldKNN,
+    classes: NDArray[Any],
+    rows: list[int],
+    walk: dict[str, Any],
+    model: dict[str, Any],
+) -> None:
+    """Set the attributes of a fit."""
+    fitted.classes_, fitted.model_ = classes, model
+    fitted.sigma_, fitted.alpha_, fitted.sharpness_ = (
+        walk[name] for name in ("sigma", "alpha", "sharpness")
+    )
+    fitted.n_iter_, fitted.calibrated_ = walk["n_iter"], walk["calibrated"]
+    fitted.class_prior_, fitted.n_features_in_ = np.array(model["prior"]), model["n_features"]
+    fitted.halo_bytes_, fitted.halo_numbers_ = walk["halo_bytes"], walk["halo_numbers"]
+    fitted.walk_seconds_ = walk["seconds"], walk["waited"]
+    fitted.chunk_rows_ = rows
+    fitted.transduction_ = _lazy(fitted, "codes", (), classes)
+    fitted.label_distributions_ = _lazy(fitted, "shares", (len(classes),), None)
+
+
+def _lazy(fitted: DistributedManifoldKNN, name: str, width: tuple[int, ...], classes: Any) -> Any:
+    """Return answers in the order of the input, which are read when they are asked for."""
+    import dask
+    import dask.array as da
+
+    path, get = str(fitted.folder_.path), dask.delayed(answers.answered)
+    dtype = np.float32 if classes is None else classes.dtype
+    return da.concatenate(
+        [
+            da.from_delayed(get(path, chunk, name, classes), (n, *width), dtype)
+            for chunk, n in enumerate(fitted.chunk_rows_)
+        ]
+    )
 
 
 def _token(value: Any) -> str:

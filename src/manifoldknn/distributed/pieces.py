@@ -326,7 +326,7 @@ def apart(folder: Folder, number: int, start: int) -> Piece:
 
 
 def near(folder: Folder, number: int, start: int, n_parts: int) -> Piece:
-    """Find those rows of a part in the largest piece of the graph that are nearest to rows apart."""
+    """Find the rows of a part, in the largest piece of the graph, nearest to rows apart."""
     asked = np.concatenate([folder.read("apart", p, "X") for p in range(n_parts)])
     component, sizes = _component(folder, number), folder.read("rest", 0, "sizes")
     largest = (component == sizes.argmax()) & ~folder.read("seen", number, "repeats")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldknn.distributed import pieces
+import manifoldknn.distributed.pieces as pieces
 from manifoldknn.distributed.folder import Folder
 from manifoldknn.distributed.walk.lines import DaskLinks, open_inbox
 from manifoldknn.distributed.walk.walking import OwnRows, walked_together

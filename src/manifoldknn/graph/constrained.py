@@ -25,11 +25,11 @@ from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.labels import encode_labels
 from manifoldknn.base.parameters import check_graph_parameters
 from manifoldknn.base.samples import check_spread
-from manifoldknn.base.together import ALONE, Alone
 from manifoldknn.graph.edges import CANDIDATES, pruned_edges, union_edges
 from manifoldknn.graph.kernels import GRAPH, GraphKernels
 from manifoldknn.graph.links import NO_LINKS, HandLinks, hand_links
 from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.graph.tree import tree_edges
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import check_neighbors, open_index

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.kernels import NUMPY, Kernels
-from manifoldknn.base.together import ALONE, Alone
+from manifoldknn.graph.together import ALONE, Alone
 
 _ROWS_AT_ONCE = 128  # of a dense graph
 

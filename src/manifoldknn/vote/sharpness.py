@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from manifoldknn.base.together import ALONE, Alone
+from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.vote.votes import ClassVote, two_largest
 
 FOLDS = 5  # groups in which labels are hidden

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from manifoldknn.base.csr import narrowest
-from manifoldknn.base.together import ALONE, Alone
+from manifoldknn.graph.together import ALONE, Alone
 
 _PASSES = 2  # of pairing make one level
 _SWEEPS = 3  # over rows that are not paired yet

@@ -30,7 +30,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manifoldknn.base.kernels import NUMPY, Kernels
-from manifoldknn.base.together import Alone
+from manifoldknn.graph.together import Alone
 from manifoldknn.walk.restriction import LOG_CUT, Parts
 
 logger = logging.getLogger(__name__)

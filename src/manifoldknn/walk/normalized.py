@@ -14,7 +14,7 @@ from scipy.sparse import csgraph
 
 from manifoldknn.base.csr import kept_entries
 from manifoldknn.base.kernels import NUMPY
-from manifoldknn.base.together import ALONE, Alone
+from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.aggregates import Levels, restricted
 from manifoldknn.walk.factor import DenseInverse, FactorizedInverse

@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.base.csr import kept_entries, row_maxima
-from manifoldknn.base.together import Alone
+from manifoldknn.graph.together import Alone
 from manifoldknn.graph.weights import row_logsumexp
 from manifoldknn.walk.aggregates import restricted
 from manifoldknn.walk.elimination import Elimination, Round

@@ -29,7 +29,7 @@ from manifoldknn.base.csr import row_range
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.progress import pulse
 from manifoldknn.base.threads import Crew
-from manifoldknn.base.together import ALONE, Alone
+from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.walk.aggregates import Levels, Preconditioner
 from manifoldknn.walk.blockcg import Watch, block_cg
 

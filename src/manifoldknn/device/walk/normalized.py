@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manifoldknn.base.together import ALONE
 from manifoldknn.device.graph.constrained import TorchGraph
 from manifoldknn.device.graph.spanning import connected_parts
 from manifoldknn.device.kernels import Runs, TorchKernels, ragged
 from manifoldknn.device.walk.aggregates import Levels, Preconditioner, aggregates
 from manifoldknn.device.walk.products import WalkMatrix, WalkOperator
 from manifoldknn.device.walk.restriction import TorchRestriction
+from manifoldknn.graph.together import ALONE
 from manifoldknn.graph.weights import row_log_sums
 from manifoldknn.walk.restriction import LOG_CUT, Parts
 

@@ -1,4 +1,4 @@
-"""Machines that share the rows of a graph: `manifoldknn.base.together` for more than one.
+"""Machines that share the rows of a graph: `manifoldknn.graph.together` for more than one.
 
 All of it is made of one thing, `Links.exchange`: everybody hands something to everybody. Sums are
 taken in the order of ranks, so that all machines get the same bits and take the same turns.
@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.base import Array, Floats, Ints
-from manifoldknn.base.together import Alone
+from manifoldknn.graph.together import Alone
 
 _SIGN = np.int64(-(2**63))
 _ASKED = 256  # places in a range that are asked about at once
