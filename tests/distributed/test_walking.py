@@ -29,8 +29,8 @@ def walked(one, part, **how):
         here = order[start:stop]
         lists = fitted.lists
         rows = OwnRows(
-            bounds, *edges, lengths, place[lists.indices[here][:, :10]], lists.distances[here],
-            codes[start:stop], here,
+            bounds, *edges, lengths, place[lists.indices[here][:, :10]],
+            lambda: lists.distances[here], codes[start:stop], here,
         )  # fmt: skip
         settings = {"sigma": "auto", "alpha": "auto", "sharpness": "auto", "max_iter": 1000}
         settings |= {"theta": 0.1, "tree_depth": 2, "tol": 1e-3} | how

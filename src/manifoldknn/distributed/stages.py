@@ -94,7 +94,7 @@ class Stages:
     def workers(self) -> list[str]:
         """Return the addresses of the workers that are there; none if the scheduler is gone."""
         try:
-            return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+            return sorted(self.client.nthreads())
         except (OSError, ValueError, TimeoutError):
             return []
 
@@ -216,7 +216,7 @@ def walk_task(
 
     rows = OwnRows(
         offsets[shares], *(joined("edges", name) for name in ("one", "other", "length")),
-        joined("lists", "number", graph_neighbors), joined("lists", "away"),
+        joined("lists", "number", graph_neighbors), lambda: joined("lists", "away"),
         joined("part", "codes").astype(np.intp), joined("part", "order"),
     )  # fmt: skip
     links, done = DaskLinks(run, rank, addresses), False

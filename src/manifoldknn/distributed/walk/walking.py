@@ -7,6 +7,7 @@ accurate as far as the vote looks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,8 +49,10 @@ class OwnRows:
         Where own rows of each machine begin.
     one, other, length : ndarray
         Edges at own rows: the own end, the other one, and how far it is.
-    nearest, distances : ndarray of shape (n_own, k)
-        The nearest of every row, and how far neighbours are.
+    nearest : ndarray of shape (n_own, k)
+        The nearest of every row.
+    distances : callable
+        Returns how far neighbours are, which is asked for once.
     codes : ndarray of shape (n_own,)
         Class numbers, -1 where unlabelled.
     order : ndarray of shape (n_own,)
@@ -61,7 +64,7 @@ class OwnRows:
     other: Ints
     length: NDArray[np.float64]
     nearest: NDArray[Any]
-    distances: NDArray[np.float64]
+    distances: Callable[[], NDArray[np.float64]]
     codes: Ints
     order: Ints
 
@@ -120,7 +123,7 @@ def walked_together(
     """
     everyone = Shared(links, 0, [np.empty(0, dtype=np.intp)] * links.size, [0] * links.size, None)
     if isinstance(sigma, str):
-        sigma = automatic_sigma(Neighbors(rows.nearest, rows.distances), together=everyone)
+        sigma = automatic_sigma(Neighbors(rows.nearest, rows.distances()), together=everyone)
     recipe, codes = shared_recipe(
         links, rows.bounds, rows.one, rows.other, rows.length, rows.nearest, rows.codes,
         sigma=sigma, theta=theta, tree_depth=tree_depth,
