@@ -198,7 +198,8 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         try:
             path.mkdir(parents=True, exist_ok=True)
             begun = path / "checkpoint.json"
-            if begun.exists():
+            fresh = not begun.exists()
+            if not fresh:
                 _check_resumed(json.loads(begun.read_text()), about, path, self.resume)
             elif any(path.iterdir()):
                 raise ValueError(f"{path} is not empty, and holds no checkpoint: choose another.")
@@ -209,8 +210,9 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         folder = Folder(path.resolve())
         try:
             yield folder
-        except BaseException:
-            if own:
+        except BaseException as error:
+            # Nobody goes on from rows or labels that have to be corrected.
+            if own or (fresh and isinstance(error, ValueError)):
                 shutil.rmtree(path, ignore_errors=True)
             raise
         if own:
@@ -223,7 +225,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
             for chunk, labels, name in zip(source.chunks, source.labels, source.names)
         ]
         notes = stages.run("read", read, every)
-        labels = checked(notes, source, self.unlabeled)
+        labels = checked(notes, source)
         rows = [note["rows"] for note in notes]
         starts, n = np.concatenate([[0], np.cumsum(rows)]).tolist(), sum(rows)
         _check_room(folder, n, len(notes[0]["columns"]))

@@ -225,6 +225,8 @@ def read(
     if len(labels) != len(X):
         raise ValueError(f"{name} has {len(X)} rows, but {len(labels)} labels: {_ONE_EACH}")
     found = encode_labels(labels, unlabeled=unlabeled, none=True)
+    if found.classes.dtype.kind == "S":
+        raise ValueError(f"{name}: labels of bytes are not offered here. Turn them into text.")
     note["classes"] = found.classes.tolist() if (found.codes >= 0).any() else []
     return note, {"X": X, "codes": found.codes.astype(np.int32)}
 
@@ -250,7 +252,7 @@ def _numbers(chunk: Any, name: str) -> tuple[list[str], Array]:
     return columns, np.column_stack(arrays).astype(dtype, copy=False)
 
 
-def checked(notes: list[dict[str, Any]], source: Source, unlabeled: Any) -> EncodedLabels:
+def checked(notes: list[dict[str, Any]], source: Source) -> EncodedLabels:
     """Return the classes of all chunks, or raise ValueError if chunks do not go together."""
     first = notes[0]
     described = [(column, first["type"]) for column in first["columns"]]
@@ -267,7 +269,7 @@ def checked(notes: list[dict[str, Any]], source: Source, unlabeled: Any) -> Enco
         raise ValueError(
             "No row of any part has a label: label at least one, or change `unlabeled`."
         )
-    return encode_labels(classes, unlabeled=None if unlabeled == "auto" else unlabeled)
+    return encode_labels(classes, unlabeled=None)
 
 
 def numbers_of(classes: list[Any], labels: EncodedLabels) -> list[int]:

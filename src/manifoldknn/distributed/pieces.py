@@ -143,6 +143,8 @@ def find(folder: Folder, owner: int, offsets: list[int], n_neighbors: int) -> Pi
                 points = known.projected(asked)
                 answer = search.nearest(asked, points, some[here], count + 1)
                 answer = without(answer, order[at + here])
+                most = np.iinfo(number).max
+                answer["order"] = np.minimum(answer["order"], most).astype(number)
                 answer["number"] = answer["number"].astype(number)
                 rows.append(at + here)
                 found.append(answer)
