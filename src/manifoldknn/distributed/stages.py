@@ -10,14 +10,14 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 import manifoldknn.distributed.pieces as pieces
 from manifoldknn.distributed.folder import Folder
-from manifoldknn.distributed.walk.lines import DaskLinks, open_inbox
+from manifoldknn.distributed.walk.lines import DaskLinks, abandon, open_inbox
 from manifoldknn.distributed.walk.walking import OwnRows, walked_together
 from manifoldknn.exceptions import ClusterLostError
 
@@ -145,6 +145,8 @@ class Stages:
         failed = next((future for future in futures if future.status != "finished"), None)
         if failed is None:
             return _together(self.client.gather(futures))
+        with suppress(Exception):  # workers may be going just now
+            self.client.run(abandon, run, on_error="ignore")
         time.sleep(0.5)
         causes = [future.exception() for future in futures if future.status == "error"]
         self.client.cancel(futures, force=True)

@@ -21,6 +21,7 @@ _OP = "manifoldknn_line"
 _SMALL = 1 << 16  # bytes
 _PATIENCE = 60.0  # seconds until another worker must have begun its task
 _INBOXES: dict[tuple[str, int], dict[int, queue.Queue[Any]]] = {}
+_ABANDONED: set[str] = set()  # walks
 
 
 class LineBroken(RuntimeError):
@@ -54,6 +55,11 @@ def open_inbox(dask_worker: Any) -> str:
     """Let a worker answer those who connect; run by the client on every worker."""
     dask_worker.handlers[_OP] = _listen
     return str(dask_worker.address)
+
+
+def abandon(run: str) -> None:
+    """Wake who waits in a walk that has failed elsewhere; run by the client on every worker."""
+    _ABANDONED.add(run)
 
 
 class DaskLinks:
@@ -116,7 +122,8 @@ class DaskLinks:
                 found = box.get(timeout=1.0)
             except queue.Empty:
                 waited += 1.0
-                if self._comms[rank].closed() or (not self._begun and waited > _PATIENCE):
+                lost = self._comms[rank].closed() or self.run in _ABANDONED
+                if lost or (not self._begun and waited > _PATIENCE):
                     raise LineBroken("Another worker has gone during the walk.") from None
                 continue
             if found is None:
