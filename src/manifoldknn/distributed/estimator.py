@@ -224,6 +224,9 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
             (chunk, labels, name, self.unlabeled)
             for chunk, labels, name in zip(source.chunks, source.labels, source.names)
         ]
+        if source.held:  # not to be sent through the scheduler
+            for number, how in enumerate(every):
+                pieces.made(str(folder.path), "read", number, read, *how)
         notes = stages.run("read", read, every)
         labels = checked(notes, source)
         rows = [note["rows"] for note in notes]

@@ -28,13 +28,14 @@ class Source:
     """Chunks of an input, and what tells it from another one.
 
     `chunks` are delayed objects or readers, `labels` the same or None, and `names` the names of
-    chunks in messages.
+    chunks in messages. They are `held` by the client if they are arrays in its memory.
     """
 
     chunks: list[Any]
     labels: list[Any]
     names: list[str]
     token: str
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,6 @@ _ONE_EACH = "pass one label for each row, -1 (or None) where there is none."
 
 
 def _array(X: Any, y: Any) -> Source:
-    import dask
     from dask.base import tokenize
 
     X = X if isinstance(X, np.ndarray) else np.asarray(X)
@@ -196,11 +196,11 @@ def _array(X: Any, y: Any) -> Source:
             where = (str(X.filename), X.dtype.str, X.shape, int(X.offset))
             chunks.append(FileRows(*where, start, stop))
         else:
-            chunks.append(dask.delayed(np.asarray(X[start:stop])))
-    labels = [None if y is None else dask.delayed(y[start : start + step]) for start in starts]
+            chunks.append(X[start:stop])
+    labels = [None if y is None else y[start : start + step] for start in starts]
     names = [f"rows from {start}" for start in starts]
     state = (str(X.filename), os.path.getmtime(X.filename), X.shape) if mapped else tokenize(X)
-    return Source(chunks, labels, names, repr((state, tokenize(y))))
+    return Source(chunks, labels, names, repr((state, tokenize(y))), held=not mapped)
 
 
 def read(
