@@ -230,7 +230,7 @@ class _Walk:
         graph = self._shared.recipe.constrained(self._together.halo(visible))
         found = class_densities(
             self._shared.ready(graph, n_jobs=self._n_jobs), labeled, visible[labeled],
-            self._n_classes, self._alpha, tol=hidden_tolerance(self._tol),
+            self._n_classes, self._alpha, tol=_CLOSER * hidden_tolerance(self._tol),
             max_iter=self._max_iter, reach=reach, rows=rows, settle=True,
         )  # fmt: skip
         return found.log_values
