@@ -21,9 +21,9 @@ from manifoldknn.base import Array
 from manifoldknn.distributed.folder import Folder
 
 _FORM = "manifoldknn distributed model 1"
-_PART = {"part": ("X", "cell", "order", "codes"), "walk": ("logs", "log_scale")}
-_CELLS = {"cells": ("centers", "center", "axes"), "split": ("part",)}
-_CHUNK = {"write": ("codes", "shares")}
+_PART: dict[str, tuple[str, ...]] = {"part": ("X", "cell", "order", "codes"), "walk": ("logs", "log_scale")}
+_CELLS: dict[str, tuple[str, ...]] = {"cells": ("centers", "center", "axes"), "split": ("part",)}
+_CHUNK: dict[str, tuple[str, ...]] = {"write": ("codes", "shares")}
 
 
 def save_model(folder: Folder, target: Path, about: dict[str, Any]) -> None:
