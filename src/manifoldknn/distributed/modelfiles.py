@@ -21,7 +21,10 @@ from manifoldknn.base import Array
 from manifoldknn.distributed.folder import Folder
 
 _FORM = "manifoldknn distributed model 1"
-_PART: dict[str, tuple[str, ...]] = {"part": ("X", "cell", "order", "codes"), "walk": ("logs", "log_scale")}
+_PART: dict[str, tuple[str, ...]] = {
+    "part": ("X", "cell", "order", "codes"),
+    "walk": ("logs", "log_scale"),
+}
 _CELLS: dict[str, tuple[str, ...]] = {"cells": ("centers", "center", "axes"), "split": ("part",)}
 _CHUNK: dict[str, tuple[str, ...]] = {"write": ("codes", "shares")}
 

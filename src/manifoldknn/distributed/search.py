@@ -40,6 +40,7 @@ class OwnerSearch:
         import faiss
 
         self._cells, self._rows, self._order, self._start = cells, rows, order, start
+        self._single: NDArray[np.float32] | None = None
         points = cells.projected(rows)
         count, width = cells.centers.shape
         self._lists = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, count)
@@ -66,7 +67,7 @@ class OwnerSearch:
         at = np.where(nobody, 0, found)
         away = np.full(found.shape, np.inf)
         if len(self._rows):
-            away = euclidean_lists(asked, self._rows, at)
+            away = self._measured(asked, at)
         away[nobody] = np.inf
         order = self._order[at] if len(self._order) else at
         return {
@@ -75,6 +76,27 @@ class OwnerSearch:
             "first": np.where(nobody, np.inf, first).astype(np.float32),
             "away": away,
         }
+
+    def _measured(self, asked: Array, at: Ints) -> Array:
+        """Return distances in all columns; of wide rows in single precision, as one machine does."""
+        if not self._cells.axes.shape[1]:
+            return euclidean_lists(asked, self._rows, at)
+        import faiss
+
+        if self._single is None:
+            self._single = self._moved(self._rows)
+        sources = np.repeat(np.arange(len(asked), dtype=np.int64), at.shape[1])
+        squared, moved = np.empty(at.size, dtype=np.float32), self._moved(asked)
+        arrays = (moved, sources, self._single, np.ascontiguousarray(at).ravel(), squared)
+        pointers = [faiss.swig_ptr(array) for array in arrays]
+        faiss.pairwise_indexed_L2sqr(asked.shape[1], at.size, *pointers)
+        return np.sqrt(squared.astype(np.float64)).reshape(at.shape)
+
+    def _moved(self, rows: Array) -> NDArray[np.float32]:
+        """Return rows in single precision; others than such are moved to the origin before."""
+        if rows.dtype != np.float32:
+            rows = rows - self._cells.center
+        return np.ascontiguousarray(rows, dtype=np.float32)
 
 
 def merged(found: list[dict[str, Array]], count: int, n_neighbors: int) -> dict[str, Array]:
