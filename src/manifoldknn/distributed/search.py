@@ -78,7 +78,7 @@ class OwnerSearch:
         }
 
     def _measured(self, asked: Array, at: Ints) -> Array:
-        """Return distances in all columns; of wide rows in single precision, as one machine does."""
+        """Return distances in all columns; of wide rows in single precision, as one machine."""
         if not self._cells.axes.shape[1]:
             return euclidean_lists(asked, self._rows, at)
         import faiss
