@@ -60,7 +60,7 @@ def drawn(y, per_class, seed=0):
 
 
 def cluster(n_workers, **how):
-    how = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0} | how
+    how = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0} | how
     return LocalCluster(n_workers=n_workers, **how)
 
 

@@ -260,7 +260,7 @@ def test_a_worker_that_goes_is_done_without(stage, tmp_path):
     X, _, labels = sheets(6000)
     with (
         distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0
         ) as cluster,
         distributed.Client(cluster) as own,
     ):
@@ -289,7 +289,7 @@ def test_all_workers_gone_is_told(monkeypatch):
     X, _, labels = sheets(6000)
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0
         ) as cluster,
         distributed.Client(cluster) as own,
     ):

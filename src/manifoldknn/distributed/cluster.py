@@ -21,7 +21,7 @@ def opened_client(client: Any) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     cores = thread_count(None)
-    cluster = LocalCluster(n_workers=cores, threads_per_worker=1, dashboard_address=None)
+    cluster = LocalCluster(n_workers=cores, threads_per_worker=1, dashboard_address="127.0.0.1:0")
     with cluster, Client(cluster) as own:
         yield own
 
