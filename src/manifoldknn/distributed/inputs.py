@@ -151,7 +151,7 @@ def _labels_of(X: Any, y: Any, n_chunks: int) -> list[Any]:
     import dask
     import dask.array as da
 
-    lengths = None if hasattr(X, "divisions") else X.chunks[0]
+    lengths: Any = None if hasattr(X, "divisions") else X.chunks[0]
     known = lengths is not None and not any(np.isnan(length) for length in lengths)
     if hasattr(y, "dask") and hasattr(y, "divisions") and y.npartitions == n_chunks:
         return list(y.to_delayed())

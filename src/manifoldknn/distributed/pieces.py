@@ -291,7 +291,8 @@ _REST = ("pair", "one", "other")
 
 def _seen(folder: Folder, number: int) -> Seen:
     rest = {name: folder.read("seen", number, f"rest_{name}") for name in _REST}
-    return Seen(*(folder.read("seen", number, name) for name in _SEEN), rest)
+    arrays: Any = {name: folder.read("seen", number, name) for name in _SEEN}
+    return Seen(**arrays, rest=rest)
 
 
 def rest(folder: Folder, _number: int, groups: list[int]) -> Piece:

@@ -37,19 +37,18 @@ class OwnerSearch:
     """
 
     def __init__(self, cells: Cells, rows: Array, order: Ints, cell: Ints, start: int) -> None:
-        import faiss
-
         self._cells, self._rows, self._order, self._start = cells, rows, order, start
         self._single: NDArray[np.float32] | None = None
         points = cells.projected(rows)
         count, width = cells.centers.shape
-        self._lists = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, count)
-        self._lists.own_fields, self._lists.is_trained = False, True
         numbers = np.arange(len(rows), dtype=np.int64)
         cell = np.ascontiguousarray(cell, dtype=np.int64)
-        pointers = [faiss.swig_ptr(a) for a in (points, numbers, cell)]
-        if len(rows):
-            self._lists.add_core(len(rows), *pointers)
+        with faiss_threads(1) as faiss:
+            self._lists: Any = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, count)
+            self._lists.is_trained = True
+            if len(rows):
+                pointers = [faiss.swig_ptr(a) for a in (points, numbers, cell)]
+                self._lists.add_core(len(rows), *pointers)
 
     def nearest(
         self, asked: Array, points: NDArray[np.float32], near: NDArray[np.int64], count: int
@@ -81,15 +80,14 @@ class OwnerSearch:
         """Return distances in all columns; of wide rows in single precision, as one machine."""
         if not self._cells.axes.shape[1]:
             return euclidean_lists(asked, self._rows, at)
-        import faiss
-
         if self._single is None:
             self._single = self._moved(self._rows)
         sources = np.repeat(np.arange(len(asked), dtype=np.int64), at.shape[1])
         squared, moved = np.empty(at.size, dtype=np.float32), self._moved(asked)
         arrays = (moved, sources, self._single, np.ascontiguousarray(at).ravel(), squared)
-        pointers = [faiss.swig_ptr(array) for array in arrays]
-        faiss.pairwise_indexed_L2sqr(asked.shape[1], at.size, *pointers)
+        with faiss_threads(1) as faiss:
+            pointers = [faiss.swig_ptr(array) for array in arrays]
+            faiss.pairwise_indexed_L2sqr(asked.shape[1], at.size, *pointers)
         return np.sqrt(squared.astype(np.float64)).reshape(at.shape)
 
     def _moved(self, rows: Array) -> NDArray[np.float32]:

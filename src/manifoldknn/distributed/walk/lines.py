@@ -70,7 +70,8 @@ class DaskLinks:
 
         self.run, self.rank, self.size = run, rank, len(addresses)
         self.seconds = 0.0
-        self._worker, self._comms = get_worker(), {}
+        self._worker: Any = get_worker()
+        self._comms: dict[int, Any] = {}
         self._loop = self._worker.loop.asyncio_loop
         open_inbox(self._worker)
         self._do(self._connect(addresses))
