@@ -21,7 +21,7 @@ pip_install := -m pip install -qq
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo torch test test-quick test-oldest bench bench-quick reproduce lint format clean
+.PHONY: help demo torch test test-quick test-oldest fuzz bench bench-quick reproduce lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,11 @@ test-quick: .venv/.for-test ## run the tests that are not marked slow
 
 test-oldest: .venv-oldest/.for-test ## run the tests with the oldest dependencies allowed
 	$(python_oldest) -m pytest -m "not slow" $(ARGS)
+
+# Each ends with one line; the last figures are in fuzz/results.md.
+fuzz: .venv/.for-test ## search for faults at length: hours
+	@set -e; for script in $(filter-out fuzz/oracle.py fuzz/run.py,$(sort $(wildcard fuzz/*.py))); do \
+		echo "$$script"; $(python) $$script $(ARGS); done
 
 bench: .venv/.for-bench ## measure time, memory and error beside the peers
 	$(python) benchmarks/run.py $(ARGS)

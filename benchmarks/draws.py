@@ -22,6 +22,7 @@ import numpy as np
 from machine import commit
 from report import markdown_table
 from sklearn import datasets
+from sklearn.metrics import roc_auc_score
 
 from manifoldknn import ManifoldKNNClassifier
 
@@ -219,12 +220,43 @@ def partner():
                 yield name, who, seed, *(round(float(x), 4) for x in (*numbers, weight))
 
 
+def strangers():
+    """Confidence of classes without labels and of noise, and what doubts do to the others."""
+    digits = Problem("digits")
+    known = np.flatnonzero(digits.y < 8)
+    for protocol in ("b3", "r3", "r10"):
+        for seed in range(SEEDS):
+            rows = known[draw(digits.y[known], protocol, seed)]
+            clf = digits.fitted(rows)
+            confidence = clf.label_distributions_.max(axis=1)
+            noise = np.random.default_rng(seed).random((500, digits.X.shape[1]))
+            groups = {
+                "known classes": confidence[np.setdiff1d(known, rows)],
+                "classes 8 and 9, without labels": confidence[digits.y >= 8],
+                "uniform noise": clf.predict_proba(noise).max(axis=1),
+            }
+            for name, values in groups.items():
+                yield "digits", protocol, seed, name, round(float(values.mean()), 4)
+    for name in ("digits", *SETS):
+        problem = Problem(name)
+        for protocol in ("r3", "r10", "x12"):
+            for seed in range(SEEDS):
+                rows = draw(problem.y, protocol, seed)
+                _, calibration, clf = problem.measured(rows)
+                rest = np.setdiff1d(np.arange(len(problem.y)), rows)
+                right = clf.transduction_[rest] == problem.y[rest]
+                found = roc_auc_score(right, clf.label_distributions_[rest].max(axis=1))
+                yield name, protocol, seed, "calibration error", round(calibration, 4)
+                yield name, protocol, seed, "area", round(float(found), 4)
+
+
 PARTS = {
     "errors": (errors, ("data", "protocol", "vote", "seed", "error", "calibration")),
     "small": (small, ("data", "labels", "seed", "accuracy")),
     "lopsided": (lopsided, ("data", "class", "seed", "points_lost")),
     "nested": (nested, ("data", "labels_per_class", "seed", "error")),
     "partner": (partner, ("data", "who", "seed", "error", "calibration", "weight")),
+    "strangers": (strangers, ("data", "protocol", "seed", "measure", "value")),
     "coverage": (coverage, ("data", "protocol", "seed", "expected", "low", "high", "true")),
 }
 
@@ -241,6 +273,9 @@ def measure(part):
 
 
 def read(part):
+    """Return what was measured; nothing where that has not been done yet."""
+    if not (RESULTS / f"draws-{part}.csv").exists():
+        return []
     with (RESULTS / f"draws-{part}.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -285,6 +320,8 @@ def page():
     cells = [[name, *(f"{found[name, m]:.2f}" for m in steps)] for name in names]
     lines += [markdown_table(["data", *(f"{m}C" for m in steps)], cells), ""]
     lines += _partner_lines(read("partner"))
+    found = means(read("strangers"), ("data", "protocol", "measure"), "value")
+    lines += _stranger_lines(found) if found else []
     lines += ["Draws in which the 95 % interval held the true accuracy:", ""]
     rows = read("coverage")
     for row in rows:
@@ -325,6 +362,27 @@ def _partner_lines(rows):
         f"calibration error of {mean_off:.1f} %.",
         "",
     ]
+
+
+def _stranger_lines(found):
+    """Return how strangers are doubted, and how well confidence tells right answers from wrong."""
+    groups = ("known classes", "classes 8 and 9, without labels", "uniform noise")
+    cells = [
+        [p, *(f"{found['digits', p, group]:.2f}" for group in groups)] for p in ("b3", "r3", "r10")
+    ]
+    lines = ["Mean confidence on digits, 8 and 9 without labels:", ""]
+    lines += [markdown_table(["", *groups], cells), ""]
+    for measure, form, words in (
+        ("calibration error", ".1f", "Expected calibration error in percent"),
+        ("area", ".3f", "Area under the ROC curve of confidence against being right"),
+    ):
+        names = ("digits", *SETS)
+        cells = [
+            [p, *(format(found[name, p, measure], form) for name in names)]
+            for p in ("r3", "r10", "x12")
+        ]
+        lines += [f"{words}, doubts included:", "", markdown_table(["", *names], cells), ""]
+    return lines
 
 
 def _pair(numbers, name, protocol):

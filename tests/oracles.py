@@ -15,6 +15,16 @@ def distance_matrix(X):
     return np.sqrt(((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
 
 
+def angle(a, b, metric):
+    """1 - cos of two rows, in the correlation of centred ones, with fifty digits."""
+    with mpmath.workdps(50):
+        a, b = ([mpmath.mpf(float(v)) for v in row] for row in (a, b))
+        if metric == "correlation":
+            a, b = ([v - sum(row) / len(row) for v in row] for row in (a, b))
+        dot = sum(x * y for x, y in zip(a, b))
+        return 1 - dot / mpmath.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
+
+
 def nearest(X, k):
     """The k nearest others of each row, by (distance, index)."""
     D = distance_matrix(X)
@@ -237,6 +247,23 @@ def probabilities(f, prior, sharpness, s=None, weight=0.0):
             for c, power in enumerate(powers):
                 p[i, c] = (1 - EPSILON) * power / sum(powers) + EPSILON / len(prior)
     return p
+
+
+def doubted(p, f, usual, b):
+    """t·p + (1 - t)/C of rows that some class reaches; `usual` is log f̂."""
+    out = np.zeros(p.shape)
+    for i, row in enumerate(p):
+        if row.any():
+            short = 0.0 if usual == -np.inf else min(0.0, float(_log(max(f[i])) - usual))
+            t = max(1e-3, np.exp(short) * b[i])
+            out[i] = [t * share + (1 - t) / len(row) for share in row]
+    return out
+
+
+def usual_density(f_hidden, given):
+    """log f̂: of m own densities the ⌊(m + 1)/10⌋-th from below."""
+    own = sorted(float(_log(row[c])) if row[c] > 0 else -np.inf for row, c in zip(f_hidden, given))
+    return own[(len(own) + 1) // 10 - 1] if len(own) >= 9 else -np.inf
 
 
 def usual_sharpness(f, codes):

@@ -11,8 +11,9 @@ from manifoldknn.device import steps
 from manifoldknn.graph.constrained import GraphRecipe, candidate_count, selected_edges
 from manifoldknn.graph.links import NO_LINKS
 from manifoldknn.search.neighbors import ExactIndex
-from manifoldknn.vote import deciders, hidden, ties, walks
-from manifoldknn.vote.ties import SharedGraph, ready_graph
+from manifoldknn.vote import deciders, hidden, walks
+from manifoldknn.vote import shared_graph as sharing
+from manifoldknn.vote.shared_graph import SharedGraph, ready_graph
 from manifoldknn.walk import aggregates
 from manifoldknn.walk.choose import Way
 
@@ -102,7 +103,7 @@ def forced(way, coarsest=4, few=1.0):
         patches.enter_context(mock.patch.object(aggregates, "_COARSEST", coarsest))
         patches.enter_context(mock.patch.object(aggregates, "_SLOWEST", 1.0))
         if way == "iterate":  # let one elimination serve all, however many rows labels touch
-            patches.enter_context(mock.patch.object(ties, "_FEW", few))
+            patches.enter_context(mock.patch.object(sharing, "_FEW", few))
         for module in (deciders, hidden, steps, walks):
             patches.enter_context(mock.patch.object(module, "chosen_way", chosen))
         yield

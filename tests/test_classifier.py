@@ -37,6 +37,7 @@ from manifoldknn.exceptions import (
     UnreachedError,
     UnreachedWarning,
 )
+from manifoldknn.search.neighbors import METRICS
 from manifoldknn.walk.choose import Way
 from strategies import Problem, forced, problems
 
@@ -333,8 +334,18 @@ def test_new_rows_combine_the_densities_of_their_neighbours():
         nearest = np.argsort(((X - x) ** 2).sum(axis=1))[:6]
         new[i] = best_combination(x, X[nearest]) @ f[nearest]
     p = oracles.probabilities(new, np.array([1, 2, 3]) / 6, clf.sharpness_)
-    np.testing.assert_allclose(clf.predict_proba(Q), p, rtol=1e-5)
+    belonging = [clf.fitted_.belonging.of_new(*made_of(x, X)) for x in Q]
+    expected = oracles.doubted(p, new, clf.fitted_.vote.usual, np.concatenate(belonging))
+    np.testing.assert_allclose(clf.predict_proba(Q), expected, rtol=1e-5)
+    assert (expected < p).any()
     assert (clf.predict(Q) == p.argmax(axis=1)).all()
+
+
+def made_of(x, X):
+    """Convex weights, rows and the distance to the nearest of them, for one new row."""
+    away = np.sqrt(((X - x) ** 2).sum(axis=1))
+    nearest = np.argsort(away)[:6]
+    return best_combination(x, X[nearest])[None], nearest[None], away[nearest[:1]]
 
 
 def test_more_labelled_samples_than_voters():
@@ -1097,6 +1108,23 @@ def test_metrics_equal_distances_by_hand(metric):
     clear = clear_votes(weights, 5)
     assert clear.sum() > 50
     np.testing.assert_allclose(clf.label_distributions_[clear], shares[clear], atol=1e-6)
+
+
+@pytest.mark.parametrize("metric", sorted(METRICS - {"l1", "l2", "cityblock", "minkowski"}))
+@pytest.mark.parametrize("n_features", [4, 60])
+def test_no_metric_depends_on_the_number_of_jobs(metric, n_features):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 700)
+    X = np.abs(rng.normal(size=(700, n_features)) + rng.normal(size=(3, n_features))[truth])
+    y = np.where(rng.random(700) < 0.05, truth, -1)
+    one, *others = (
+        ManifoldKNNClassifier(metric=metric, alpha=0.9999, n_jobs=jobs).fit(X, y)
+        for jobs in (1, 2, 4)
+    )
+    for other in others:
+        np.testing.assert_array_equal(other.label_distributions_, one.label_distributions_)
+        for rows in (X[:1] + 0.1, X + 0.1):
+            np.testing.assert_array_equal(other.predict_proba(rows), one.predict_proba(rows))
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

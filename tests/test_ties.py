@@ -106,6 +106,8 @@ def test_copies_are_answered_as_if_walked_one_by_one(data, repeated, way, graph)
     reached = true.f.sum(axis=1) > 0
     np.testing.assert_array_equal(reached, ~clf.unreached_)
     p = oracles.probabilities(true.f, true.prior, clf.sharpness_)
+    usual = oracles.usual_density(true.hidden_f, y[true.hidden_rows])
+    p = oracles.doubted(p, true.f, usual, clf.fitted_.belonging.values.values)
     np.testing.assert_allclose(clf.label_distributions_[reached], p[reached], rtol=1e-5)
     np.testing.assert_allclose(np.log(clf.sharpness_ / true.sharpness), 0, atol=1e-2)
 

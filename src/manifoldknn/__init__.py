@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from manifoldknn.insight.inspection import inspect
     from manifoldknn.insight.label_errors import find_label_errors
     from manifoldknn.insight.suggestions import suggest
-    from manifoldknn.walk.columns import tired_random_walk, walk_weights
+    from manifoldknn.walk.label_columns import tired_random_walk, walk_weights
 
 __all__ = [
     "ManifoldKNNClassifier",
@@ -50,8 +50,8 @@ _HOMES = {
     "estimate_memory": "device.memory",
     "simplex_weights": "extend.simplex",
     "suggest": "insight.suggestions",
-    "tired_random_walk": "walk.columns",
-    "walk_weights": "walk.columns",
+    "tired_random_walk": "walk.label_columns",
+    "walk_weights": "walk.label_columns",
 }
 
 if not TYPE_CHECKING:

@@ -18,10 +18,11 @@ from manifoldknn.base.progress import CallbackSupportMixin, Stages, spoken, with
 from manifoldknn.base.tensors import as_numpy, is_tensor, named
 from manifoldknn.device.steps import BuiltGraph, Steps, choose_steps
 from manifoldknn.exceptions import warn_caller
+from manifoldknn.extend.belonging import belonging_of
 from manifoldknn.extend.offmanifold import OwnResiduals, ReconstructionError
 from manifoldknn.graph.links import HandLinks, check_links, hand_links
 from manifoldknn.model.answering import answered, new_rows, predicted
-from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
+from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels, warned_of_far_rows
 from manifoldknn.model.deciding import deciders
 from manifoldknn.model.fitted import Fitted, all_or_nothing
 from manifoldknn.model.geometry import (
@@ -40,8 +41,9 @@ from manifoldknn.model.stream import (
     judged_arrivals,
     taken_in,
 )
-from manifoldknn.search.searchers import searcher_for
+from manifoldknn.search.user_searches import searcher_for
 from manifoldknn.vote.densities import FIRST_REACH
+from manifoldknn.vote.doubt import usual_density
 from manifoldknn.vote.hidden import answered_shares, hidden_groups, hidden_tolerance, judged
 from manifoldknn.vote.partner import LOUDEST, Partner, first_partner
 from manifoldknn.vote.powers import best_powers
@@ -83,9 +85,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         Width of the Gaussian kernel exp(-d²/2σ²). "auto" takes
         0.75·√(median(d₇² - d₁²)), d_q the distance to the q-th neighbour.
     alpha : float or "auto", default="auto"
-        Share of strength the walker keeps per step, in (0, 1). "auto": where classes vote,
-        1 - 0.3·l/n for l labels among n rows, at least ½ and at most 0.9997, so that a
-        walker lives about as long as it takes to meet labels; where neighbours vote, 0.99.
+        Share of strength the walker keeps per step, above 0 and at most 1 - 1e-7. "auto": where
+        classes vote, 1 - 0.3·l/n for l labels among n rows, at least ½ and at most 0.9997, so that
+        a walker lives about as long as it takes to meet labels; where neighbours vote, 0.99.
     sharpness : float or "auto", default="auto"
         Power β of the densities: small, and all answers are doubtful. "auto": labels are
         hidden in five groups, with the links they make, and β makes them likeliest. It changes
@@ -129,6 +131,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         meet. "labeled": as among the labels, less what may be chance; right only if rows to
         label were drawn at random. A vector holds the true shares, one positive number per
         class in the order of `classes_`.
+    abstain_below : float, optional
+        Answer with the unlabelled marker where the largest probability is below this, and where no
+        labelled sample reaches a row. Probabilities stay, and labelled rows keep their label.
     tol : float, default=1e-3
         Error allowed in a density, relative to itself as far as the vote looks, or in a walk
         weight, relative to the largest of the same row. Conjugate gradients check it;
@@ -207,10 +212,20 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     are, and as many for each group of hidden labels; a model keeps a number per row and
     class. Where neighbours vote it is a column, and a number per row, for every label.
 
+    Probabilities p compare classes with each other; a row that none of them is near is doubted.
+    They become t·p + (1 - t)/C, which no answer changes. t = min(1, f/f̂)·b, at least 10⁻³. f is
+    the row's largest density, f̂ what nine of ten labels reach of their own class when hidden (of
+    nine labels at least). b = min(1, (ô/o)⁴): o is the distance to the nearest other row, divided
+    by what is usual around, and ô what one of a hundred rows exceeds.
+
     Equal rows are samples like others, at distance 0 and with weight exp(0) = 1. Of very many
     the first are neighbours of all, and the others, F, of nobody else. So the search looks at
     distinct rows only, and the walk takes F out at once, x_F = A_FF⁻¹(-A_FC)x_C with a diagonal
     A_FF. For u distinct of n rows that is a search over u rows and O(n·`graph_neighbors`).
+
+    Do not fork a process after a fit: threads of the matrix libraries do not survive that, and the
+    child can hang. Start workers with ``multiprocessing.get_context("spawn")``, or with joblib
+    (loky).
 
     References
     ----------
@@ -252,6 +267,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         unlabeled: Any = "auto",
         on_unreached: str = "nearest",
         class_prior: Any = "equal",
+        abstain_below: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         n_jobs: int | None = None,
@@ -274,6 +290,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self.unlabeled = unlabeled
         self.on_unreached = on_unreached
         self.class_prior = class_prior
+        self.abstain_below = abstain_below
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -372,6 +389,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), n)
             groups = self._to_hide(labels.codes, n_classes, partner)
             walk = self._walk_from_labels(steps, built, labels.codes, groups, start)
+        brought = not isinstance(self.neighbors, str)
         with stages.stage("vote"):
             self.n_iter_, self.n_walked_, self.class_prior_ = walk.n_iter, n, prior
             walk, vote, *hidden = self._voted(steps, built, labels.codes, groups, walk, partner)
@@ -388,10 +406,12 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 walk=walk,
                 vote=vote,
                 own=OwnResiduals(n),
+                belonging=belonging_of(found.index, found.lists, brought=brought),
                 row_index=row_index,
                 partner=partner if self.partner_weight_ > 0 else None,
             )
-            shares, codes, unreached = answered(self, walk.similarities, X)
+            belonging = self.fitted_.belonging.values.values
+            shares, codes, unreached = answered(self, walk.similarities, X, belonging)
             codes[labels.labeled] = labels.codes[labels.labeled]
             self.label_distributions_ = shares
             self.transduction_ = labels.decode(codes)
@@ -400,7 +420,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             if groups:
                 said = answered_shares(codes, n_classes)
                 logs, opinions = hidden
-                self.hidden_labels_ = judged(groups, logs, labels.codes, vote, said, opinions)
+                self.hidden_labels_ = judged(
+                    groups, logs, labels.codes, vote, said, opinions, belonging=belonging
+                )
 
     def _to_hide(
         self, codes: NDArray[np.intp], n_classes: int, partner: Partner | None
@@ -429,7 +451,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 "raise max_iter or lower alpha. Until then some answers may be wrong.",
                 ConvergenceWarning,
             )
-        return walk
+        return warned_of_far_rows(walk, built.graph)
 
     def _voted(
         self,
@@ -465,7 +487,10 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self.sharpness_, self.partner_weight_ = powers
         told = any((np.isfinite(part).sum(axis=1) > 1).any() for part in logs)
         self.calibrated_ = isinstance(self.sharpness, str) and told
-        return walk, ClassVote(prior, *powers), logs, said
+        usual = -np.inf
+        if groups:
+            usual = usual_density(np.concatenate(logs), codes[np.concatenate(groups)])
+        return walk, ClassVote(prior, *powers, usual), logs, said
 
     def _learned_powers(
         self,

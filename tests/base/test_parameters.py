@@ -36,7 +36,8 @@ ACCEPTED = {
     "on_unreached": ["nearest", "abstain", "raise"],
     "vote": ["classes", "neighbors"],
     "sharpness": ["auto", 1, 1e-9, np.float32(2.5), 1e9],
-    "alpha": ["auto", 1e-9, 0.5, np.float32(0.9), 1 - 1e-9],
+    "alpha": ["auto", 1e-9, 0.5, np.float32(0.9), 1 - 1e-7],
+    "n_jobs": [None, 1, -1, -(10**6), 1024],
     "tol": [1e-12, 0.5, np.float64(1e-3)],
     "sigma": ["auto", 1, 1e-9, np.float32(2.5)],
     "theta": [0, 0.0, 0.999],
@@ -52,6 +53,18 @@ def pairs(table):
 
 def parameters(**changed):
     return ManifoldKNNClassifier().get_params() | changed
+
+
+@pytest.mark.parametrize("alpha", [1 - 0.9e-7, 1 - 1e-8, 1 - 1e-16])
+def test_an_alpha_that_rounding_would_drown_is_refused(alpha):
+    with pytest.raises(ValueError, match=r"alpha=0\.99.* too near to 1.* Use 1 - 1e-7 or less"):
+        check_parameters(parameters(alpha=alpha))
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1025, 10**6, 2.0, "2", True])
+def test_a_strange_number_of_jobs_is_refused(n_jobs):
+    with pytest.raises(ValueError, match=r"n_jobs=.* such as 2, and at most 1024"):
+        check_parameters(parameters(n_jobs=n_jobs))
 
 
 def test_defaults_are_accepted():

@@ -96,6 +96,7 @@ BAD = {
     "identical rows": (np.ones((3, 2)), "All rows of X are identical.*check how X was made"),
     "identical sparse rows": (sparse.csr_array(np.ones((3, 2))), "All rows of X are identical"),
     "empty sparse rows": (sparse.csr_array((3, 2)), "All rows of X are identical"),
+    "masked": (np.ma.masked_equal(ROWS, 2), r"masked array, and 1 of its values.*fill them"),
     "huge": (ROWS * 1e101, r"too large.*rescale the features.*MinMaxScaler"),
     "tiny": (ROWS * 1e-103, r"too close together.*rescale the features.*MinMaxScaler"),
 }  # fmt: skip

@@ -791,6 +791,33 @@ def test_bad_models(capsys):
 
 
 @pytest.mark.usefixtures("flowers")
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), MemoryError("std::bad_alloc"), RuntimeError("can't start new thread")],
+    ids=str,
+)
+def test_out_of_memory(capsys, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("manifoldknn.cli.main.learn", fail)
+    code, _, err = classify(capsys, "--quiet")
+    assert code == 2
+    assert "Out of memory: use fewer rows, or raise the limits (ulimit -v, -u)" in err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on addresses are Linux's")
+@pytest.mark.usefixtures("flowers")
+def test_a_limit_on_addresses_is_no_crash():
+    words = f"{sys.executable} -m manifoldknn classify flowers.csv --label species --out out.csv"
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -v 720000; {words}"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "raise it to 1.5 GB or more (ulimit -v 1500000)" in done.stderr
+
+
+@pytest.mark.usefixtures("flowers")
 def test_unforeseen(capsys, monkeypatch):
     monkeypatch.setattr("manifoldknn.cli.main.learn", lambda *_: 1 / 0)
     code, _, err = classify(capsys, "--quiet")
@@ -931,3 +958,43 @@ def test_a_forest_where_labels_are_many(tmp_path, monkeypatch, capsys, labels, m
     assert code == 0, err
     pairs = [(a["predicted"], b["predicted"]) for a, b in zip(first, table("p.csv"))]
     assert all(a == b for (a, b), s in zip(pairs, shown) if not s)
+
+
+@pytest.mark.usefixtures("flowers")
+def test_rows_below_a_confidence_have_no_answer(capsys):
+    code, out, _ = classify(capsys, "--id", "id", "--quiet", "--json", "--save", "m.mknn",
+                            "--abstain-below", "0.9")  # fmt: skip
+    data = json.loads(out)
+    assert code == 0
+    rows = table("flowers-labelled.csv")
+    empty = [row for row in rows if not row["predicted"]]
+    assert len(empty) == data["abstained"] > 0
+    assert all(0 < float(row["confidence"]) < 0.9 for row in empty)
+    assert not any(row["species"] for row in empty)
+    for row in rows:
+        assert bool(row["predicted"]) == (float(row["confidence"]) >= 0.9 or bool(row["species"]))
+    assert [group["name"] for group in data["trust"]] == ["can be trusted", "need a look"]
+    assert data["trust"][1]["rows"] == data["abstained"]
+    predict = ["predict", "m.mknn", "flowers.csv", "--quiet", "--json", "--out", "p.csv"]
+    told = json.loads(run(capsys, *predict)[1])
+    assert told["abstained"] == sum(not row["predicted"] for row in table("p.csv")) > 0
+    _, out, _ = run(capsys, *predict, "--force", "--abstain-below", "0.3")
+    assert json.loads(out)["abstained"] < told["abstained"]
+
+
+@pytest.mark.usefixtures("flowers")
+@pytest.mark.parametrize("wrong", ["0", "1", "-1", "nan"])
+def test_a_confidence_to_abstain_below_must_be_a_share(capsys, wrong):
+    code, _, err = classify(capsys, f"--abstain-below={wrong}")
+    assert code == 2
+    assert "--abstain-below" in err
+    assert "between 0 and 1" in err
+
+
+@pytest.mark.usefixtures("flowers")
+def test_answers_without_the_option_are_all_there(capsys):
+    code, out, _ = classify(capsys, "--quiet")
+    assert code == 0
+    assert " can be trusted, with at least 80% confidence" in out
+    assert " need a look, with less than 80% confidence" in out
+    assert all(row["predicted"] for row in table("flowers-labelled.csv"))

@@ -194,6 +194,26 @@ def test_metric_and_neighbors_reach_the_estimate(monkeypatch):
     assert (seen["metric"], seen["neighbors"]) == ("cosine", "exact")
 
 
+def test_a_limit_on_addresses_counts(monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    assert memory.address_room() is None
+    memory.check_address_space()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10**15, 10**15))
+    assert 10**14 < memory.address_room() < 10**15
+    memory.check_address_space()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10**8, 10**8))
+    assert memory.address_room() == 0 == memory.available_memory()
+    with pytest.raises(MemoryError, match=r"ulimit -v 1500000"):
+        memory.check_address_space()
+    X = np.zeros((100, 3))
+    with pytest.raises(MemoryError, match=r"or raise the limit on address space \(ulimit -v\)"):
+        memory.check_memory(X, 10)
+    monkeypatch.setenv(memory.OVERRIDE, "4")
+    memory.check_address_space()
+    memory.check_memory(X, 10)
+
+
 def test_available_memory_is_plausible():
     free = memory.available_memory()
     assert free is None or 10**7 < free < 10**14

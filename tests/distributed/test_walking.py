@@ -38,7 +38,9 @@ def walked(one, part, **how):
 
     found = in_ranks(size, work)
     logs = np.concatenate([rows.similarities.logs for rows in found])[place]
-    return found, ClassVote(one.class_prior_, found[0].sharpness).shares(logs)
+    scale = np.concatenate([rows.similarities.log_scale for rows in found])[place]
+    vote = ClassVote(one.class_prior_, found[0].sharpness, usual=found[0].usual)
+    return found, vote.doubted(vote.shares(logs), scale, one.fitted_.belonging.values.values)
 
 
 def blobs(n, seed=0, apart=3.0):

@@ -3,7 +3,12 @@ import pytest
 
 from manifoldknn import ManifoldKNNClassifier, persist
 from manifoldknn.files.archive import ModelFileError
-from manifoldknn.files.learning_state import restored_state, state_arrays, state_data
+from manifoldknn.files.learning_state import (
+    restored_arrivals,
+    restored_state,
+    state_arrays,
+    state_data,
+)
 
 
 def streamed(n=120, late=15, seed=0, **settings):
@@ -56,6 +61,11 @@ def test_changed_settings_are_remembered(tmp_path):
     np.testing.assert_array_equal(clf.predict_proba(X), again.predict_proba(X))
 
 
+def restored(clf, arrays, data):
+    state = restored_state(clf, clf.fitted_.index, arrays, data)
+    return state | {"arrivals": restored_arrivals(clf, clf.fitted_.walk, arrays)}
+
+
 def same_geometry(clf, state, width):
     """Lists as far as they are written, and all edges, to the last bit."""
     lists = clf.fitted_.lists
@@ -76,7 +86,7 @@ def test_short_lists_tell_every_edge(graph, neighbors):
     assert ("lists_distances_squared" in arrays) == (neighbors == "inverted")
     if graph == "pruned":
         assert len(arrays["beside_low"]) < 0.3 * len(clf.fitted_.edges[0])
-    same_geometry(clf, restored_state(clf, clf.fitted_.walk, arrays, state_data(clf)), 10)
+    same_geometry(clf, restored(clf, arrays, state_data(clf)), 10)
 
 
 def test_lists_stay_whole_where_places_count():
@@ -90,7 +100,7 @@ def test_lists_stay_whole_where_places_count():
     for clf in (ManifoldKNNClassifier().fit(copied, y), changed, brought):
         arrays, width = state_arrays(clf), clf.fitted_.lists.indices.shape[1]
         assert arrays["lists_indices"].shape[1] == width == 30
-        same_geometry(clf, restored_state(clf, clf.fitted_.walk, arrays, state_data(clf)), 30)
+        same_geometry(clf, restored(clf, arrays, state_data(clf)), 30)
     assert "edges_low" in state_arrays(changed)
 
 
@@ -101,7 +111,7 @@ def test_files_of_older_versions_hold_all_edges():
     lists = clf.fitted_.lists
     arrays |= {"lists_indices": lists.indices, "lists_distances": lists.distances}
     arrays |= {"edges_low": low, "edges_high": high, "edges_length": length}
-    same_geometry(clf, restored_state(clf, clf.fitted_.walk, arrays, state_data(clf)), 30)
+    same_geometry(clf, restored(clf, arrays, state_data(clf)), 30)
 
 
 def test_an_approximate_search_goes_on_after_a_file(tmp_path):
@@ -126,6 +136,7 @@ HARM = {
     "late rows out of order": ("late_seen", lambda a: a[::-1]),
     "weights of other shape": ("late_z", lambda a: a[:, :-1]),
     "flags that are numbers": ("late_off_manifold", lambda a: a.astype(float)),
+    "rows that belong more than wholly": ("late_belonging", lambda a: a + 1),
     "residuals that are not numbers": ("late_residuals", lambda a: a + np.inf),
 }
 
@@ -134,17 +145,17 @@ HARM = {
 def test_what_cannot_be_is_refused(what):
     clf, _ = streamed()
     arrays, data = state_arrays(clf), state_data(clf)
-    restored_state(clf, clf.fitted_.walk, arrays, data)
+    restored(clf, arrays, data)
     name, harm = HARM[what]
     with pytest.raises(ValueError, match="cannot be"):
-        restored_state(clf, clf.fitted_.walk, {**arrays, name: harm(arrays[name])}, data)
+        restored(clf, {**arrays, name: harm(arrays[name])}, data)
 
 
 def test_late_rows_must_be_there(tmp_path):
     clf, _ = streamed()
     arrays = {k: v for k, v in state_arrays(clf).items() if not k.startswith("late_")}
     with pytest.raises(ValueError, match="rows cannot be"):
-        restored_state(clf, clf.fitted_.walk, arrays, state_data(clf))
+        restored(clf, arrays, state_data(clf))
     persist.save(clf, tmp_path / "model.mknn")
     content = (tmp_path / "model.mknn").read_bytes()
     (tmp_path / "model.mknn").write_bytes(content[: len(content) // 2])

@@ -350,3 +350,27 @@ def test_any_altered_part_gives_one_kind_of_error(tmp_path_factory, data):
         pass
     else:
         assert again.predict_proba(X).shape == (12, 2)
+
+
+def test_doubts_are_kept_and_older_files_have_none(moons, tmp_path):
+    X, y = moons
+    clf = ManifoldKNNClassifier(abstain_below=0.7).fit(X, y)
+    clf.partial_fit(X[:3] + 5.0, refresh=False)
+    far = X[:20] + np.linspace(0, 3, 20)[:, None]
+    again = there_and_back(clf, tmp_path)
+    assert again.abstain_below == 0.7
+    assert again.fitted_.vote.usual == clf.fitted_.vote.usual
+    np.testing.assert_array_equal(again.predict_proba(far), clf.predict_proba(far))
+    assert again.predict(far).tolist() == clf.predict(far).tolist()
+    arrays, data = contents(tmp_path / "model.mknn")
+    del data["usual"], data["stream"]["belonging"], data["params"]["abstain_below"]
+    del arrays["late_belonging"]
+    altered(tmp_path / "old.mknn", arrays, data)
+    old = persist.load(tmp_path / "old.mknn")
+    assert old.abstain_below is None
+    votes, doubted = old.fitted_.votes(
+        old.fitted_.walk.similarities, None, np.ones(len(old.unreached_))
+    )
+    np.testing.assert_array_equal(votes, doubted)
+    np.testing.assert_allclose(old.label_distributions_, votes)
+    assert old.predict_proba(far).max(axis=1).min() > clf.predict_proba(far).max(axis=1).min()

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.base.labels import encode_labels
@@ -29,6 +30,21 @@ def test_labels_that_leave_nothing_to_decide():
         warn_about_labels(encode_labels([3, -1]), everything=True)
     with pytest.warns(EverythingLabeledWarning):
         warn_about_labels(encode_labels([0, 1]), everything=True)
+
+
+@pytest.mark.parametrize("graph", ["pruned", "union", "full"])
+@pytest.mark.parametrize("vote", ["classes", "neighbors"])
+def test_rows_that_are_too_far_for_their_logarithms_are_told(graph, vote):
+    X = np.concatenate([np.arange(20.0), 1e5 + np.arange(20.0), [-1e6]])[:, None]
+    y = np.full(41, -1)
+    y[[0, 1, 21]] = 0, 1, 1
+    model = ManifoldKNNClassifier(graph=graph, vote=vote, sigma=1.0, on_unreached="abstain")
+    with pytest.warns(ConvergenceWarning, match=r"rows are so far from others.* Raise sigma"):
+        model.fit(X, y)
+    assert not model.fitted_.walk.converged
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.set_params(sigma=1e3).fit(X, y).fitted_.walk.converged
 
 
 def test_no_warning_without_a_reason():

@@ -19,7 +19,7 @@ from PIL import Image
 
 from manifoldknn.cli.main import main
 from manifoldknn.report import page as page_module
-from manifoldknn.report.page import COLORS, SHAPES, write_report
+from manifoldknn.report.page import COLORS, SHAPES
 
 FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -166,18 +166,24 @@ def test_columns_and_why_some_are_left_out(tmp_path):
     assert script_data(text)["columns"] == ["x"]  # the others say nothing of a row
 
 
-def test_groups_that_can_be_trusted_have_a_place(tmp_path, monkeypatch):
-    def with_groups(options, session, health, data, *rest):
-        sure = {"name": "can be trusted", "rows": 590, "accuracy": 0.97}
-        data |= {"trust": [sure, {"name": "need a look", "rows": 10, "accuracy": None}]}
-        write_report(options, session, health, data, *rest)
-
-    monkeypatch.setattr(page_module, "write_report", with_groups)
-    line = ["classify", str(FLOWERS), "--label", "species", "--quiet", "--out"]
-    assert main([*line, str(tmp_path / "o.csv"), "--report", str(tmp_path / "r.html")]) == 0
+def test_groups_that_can_be_trusted_have_a_place(tmp_path, capsys):
+    line = ["classify", str(FLOWERS), "--label", "species", "--id", "id", "--quiet", "--json"]
+    line += ["--abstain-below", "0.9", "--out", str(tmp_path / "o.csv")]
+    assert main([*line, "--report", str(tmp_path / "r.html")]) == 0
+    data = json.loads(capsys.readouterr().out)
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "<strong>590 rows</strong> can be trusted: about 97 % of them right." in text
-    assert "<strong>10 rows</strong> need a look." in text
+    sure, unsure = data["trust"]
+    assert sure["rows"] + unsure["rows"] == data["rows"] - data["labelled"]
+    assert data["abstained"] == unsure["rows"] > 0
+    assert f"<strong>{sure['rows']} answers</strong> can be trusted: about " in text
+    right = f"({unsure['labels_found']} of {unsure['labels_judged']} hidden labels)"
+    assert f"<strong>{unsure['rows']} answers</strong> need a look" in text
+    assert right in text
+    assert f"{data['abstained']} of them without an answer (--abstain-below)" in text
+    assert script_data(text)["unsure"] == 0.9
+    for told in sure["per_class"]:
+        row = re.search(rf"<th[^>]*><svg.*?</svg> {told['class']}</th>(.*?)</tr>", text, re.S)[1]
+        assert f">{told['rows']} <span" in row or f">{told['rows']}</td>" in row
 
 
 def contrast(one, other):

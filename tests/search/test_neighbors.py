@@ -7,6 +7,8 @@ from sklearn.metrics import pairwise_distances
 
 import manifoldknn.search.neighbors as neighbors_module
 import oracles
+from manifoldknn.base.distances import ANGULAR
+from manifoldknn.search.growing import GrowingIndex
 from manifoldknn.search.neighbors import ExactIndex, check_metric
 from manifoldknn.search.treesearch import TreeSearch
 
@@ -85,6 +87,55 @@ def test_same_for_any_number_of_jobs():
     one, two = (ExactIndex(X, n_jobs=jobs).among_samples(9) for jobs in (1, 2))
     assert (one.indices == two.indices).all()
     assert (one.distances == two.distances).all()
+
+
+@pytest.mark.parametrize("metric", sorted(ANGULAR))
+@pytest.mark.parametrize("d", [3, 40])
+def test_angles_are_the_same_for_any_number_of_jobs_and_any_block(metric, d):
+    """Products differ in the last bit with the shapes of their blocks, and with them ties."""
+    rng = np.random.default_rng(6)
+    X = np.abs(rng.normal(size=(700, d))).astype(np.float32)
+    one, *more = (ExactIndex(X, metric=metric, n_jobs=jobs).among_samples(9) for jobs in (1, 2, 4))
+    for other in more:
+        assert (one.indices == other.indices).all()
+        assert (one.distances == other.distances).all()
+    index = ExactIndex(X, metric=metric)
+    whole, few = index.query(X, 5), index.query(X[300:317], 5)
+    assert (whole.distances[300:317] == few.distances).all()
+    assert (whole.distances[:, 0] == 0).all()
+
+
+@pytest.mark.parametrize("metric", sorted(ANGULAR))
+def test_angles_against_their_definition(metric):
+    X = np.random.default_rng(7).normal(size=(60, 4))
+    X[20:30] = X[0] * (1 + 1e-9 * np.random.default_rng(8).normal(size=(10, 4)))
+    found = ExactIndex(X, metric=metric).among_samples(59)
+    for i in range(60):
+        for j, distance in zip(found.indices[i], found.distances[i]):
+            assert distance == pytest.approx(float(oracles.angle(X[i], X[j], metric)), rel=1e-6)
+
+
+def test_rows_without_a_direction_are_one_away_from_all():
+    X = np.random.default_rng(9).normal(size=(12, 3))
+    X[[2, 7]] = 0
+    found = ExactIndex(X, metric="cosine").among_samples(11)
+    D = pairwise_distances(X, metric="cosine")
+    taken = np.take_along_axis(D, found.indices, axis=1)
+    np.testing.assert_allclose(found.distances, taken, atol=1e-12)
+    assert found.indices[2].tolist() == [0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+    with pytest.raises(ValueError, match=r"says nothing of rows whose values are all equal"):
+        ExactIndex(X, metric="correlation")
+
+
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+def test_a_metric_must_return_distances(wrong):
+    X = np.random.default_rng(4).normal(size=(20, 3))
+    metric = lambda a, b: wrong if a[0] < 0 < b[0] else np.abs(a - b).max()  # noqa: E731
+    with pytest.raises(ValueError, match=r"returned (-1\.0|nan|inf): a distance must be finite"):
+        ExactIndex(X, metric=metric).among_samples(3)
+    index = GrowingIndex(ExactIndex(X[X[:, 0] > 0], metric=metric)).appended(X[X[:, 0] > 0])
+    with pytest.raises(ValueError, match="a distance must be finite"):
+        index.query(X[X[:, 0] < 0], 3)
 
 
 @pytest.mark.parametrize("metric", ["no-such", 3, None, "precomputed", "mahalanobis"])

@@ -37,7 +37,11 @@ def assert_like_refitting(clf, X, y, found, atol=2e-4):
         again = refitted(clf, X, y, group)
         at = np.searchsorted(found.rows, group)
         reached = ~again.unreached_[group]
-        expected = again.label_distributions_[group]
+        found_there, vote = again.fitted_.walk.similarities.rows(group), clf.fitted_.vote
+        b = clf.fitted_.belonging.values.values[group]
+        expected = vote.doubted(vote.shares(found_there.logs), found_there.log_scale, b)
+        if clf.vote == "neighbors":
+            expected = again.label_distributions_[group]
         np.testing.assert_allclose(found.shares[at][reached], expected[reached], atol=atol)
         assert (found.shares[at][~reached] == 0).all()
         assert (found.found[at][~reached] == -1).all()

@@ -68,6 +68,8 @@ def test_equals_the_loops_of_the_design(problem, prior, partner):
         graph_neighbors=k, sigma=0.7, class_prior=prior, tol=1e-9, partner=partner
     ).fit(X, y)
     powers = clf.sharpness_, clf.partner_weight_
+    usual = oracles.usual_density(true.hidden_f, y[true.hidden_rows])
+    b = clf.fitted_.belonging.values.values
     if len(true.hidden_rows):
         hidden = true.hidden_f, true.hidden_s, y[true.hidden_rows], true.prior, true.usual
         mine, theirs = (
@@ -78,11 +80,13 @@ def test_equals_the_loops_of_the_design(problem, prior, partner):
         shares = oracles.probabilities(
             true.hidden_f, true.prior, powers[0], true.hidden_s, powers[1]
         )
+        shares = oracles.doubted(shares, true.hidden_f, usual, b[true.hidden_rows])
         np.testing.assert_allclose(clf.hidden_labels_.shares, shares, rtol=1e-5)
     else:
         assert powers == (pytest.approx(true.usual, rel=1e-5), 0.0)
     reached = ~clf.unreached_
     p = oracles.probabilities(true.f, true.prior, powers[0], true.s, powers[1])
+    p = oracles.doubted(p, true.f, usual, b)
     np.testing.assert_allclose(clf.label_distributions_[reached], p[reached], rtol=1e-5)
 
 

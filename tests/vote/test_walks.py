@@ -6,7 +6,7 @@ from scipy import sparse
 
 import oracles
 from manifoldknn.vote import walks
-from manifoldknn.vote.ties import ready_graph
+from manifoldknn.vote.shared_graph import ready_graph
 from manifoldknn.vote.walks import block_width, walk_by_class, walk_by_label
 from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import WAYS, Problem, built_graph, forced, problems

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.graph.weights import ConstrainedGraph
-from manifoldknn.walk.columns import log_label_weights
+from manifoldknn.walk.label_columns import log_label_weights
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import reduced_graph
 

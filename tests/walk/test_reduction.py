@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manifoldknn.walk.reduction as reduction_module
-from manifoldknn.walk.columns import log_label_weights
+from manifoldknn.walk.label_columns import log_label_weights
 from manifoldknn.walk.levels import Columns
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import reduced_graph, solve_columns

@@ -16,6 +16,7 @@ from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.threads import in_threads
 
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
+ANGULAR = frozenset({"cosine", "correlation"})  # 1 - cos, in the second of centred rows
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
 _CHUNK_BYTES = 1 << 25
 _PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
@@ -109,6 +110,41 @@ def row_norms(difference: Floats) -> Floats:
     return norms
 
 
+def is_angular(X: Any, metric: Any) -> bool:
+    """Tell whether distances are those of `unit_rows`."""
+    return isinstance(metric, str) and metric in ANGULAR and not sparse.issparse(X)
+
+
+def unit_rows(X: Array, metric: str) -> Floats:
+    """Return dense rows as directions: then 1 - cos = ½‖x-y‖², pair by pair and to the last bit.
+
+    Products, which are what scikit-learn takes, differ in the last bit with the size of a block. A
+    row of zeros has no direction: its last value is 1, that of all others is 0. So it is 1 away
+    from them.
+    """
+    out = np.zeros((X.shape[0], X.shape[1] + 1))
+    for block in row_blocks(X):
+        rows = X[block].astype(np.float64, order="C")
+        if metric == "correlation":
+            if (rows.max(axis=1) == rows.min(axis=1)).any():
+                raise ValueError(
+                    "metric='correlation' says nothing of rows whose values are all equal: remove "
+                    "them, or use metric='cosine'."
+                )
+            rows -= rows.mean(axis=1, keepdims=True)
+        lengths = row_norms(rows)
+        rows /= np.where(lengths > 0, lengths, 1.0)[:, None]
+        out[block, :-1], out[block, -1] = rows, lengths == 0
+    return out
+
+
+def angular_pairs(A: Array, B: Array, metric: str) -> Floats:
+    """Return the distance between every row of A and that of the same number in B, by direction."""
+    a, b = unit_rows(A, metric), unit_rows(B, metric)
+    none = (a[:, -1] > 0) & (b[:, -1] > 0)
+    return np.where(none, 1.0, 0.5 * np.square(row_norms(a - b)))
+
+
 def distance_blocks(
     X: Any, rows: Ints, *, metric: Any, resolution: float = 0.0
 ) -> Iterator[tuple[Ints, Floats]]:
@@ -118,6 +154,9 @@ def distance_blocks(
     by about 1e-15 of the largest squared norm. Where products would blur distances of the size
     `resolution`, differences are taken.
     """
+    angular = is_angular(X, metric)
+    if angular:
+        X, metric, resolution = unit_rows(X, metric), "euclidean", np.sqrt(2.0 * resolution)
     measured = _Measure(X, metric, resolution)
     n = X.shape[0]
     step = max(1, _CHUNK_BYTES // (8 * max(1, n)))
@@ -126,6 +165,11 @@ def distance_blocks(
         distances = np.empty((len(part), n))
         for samples in row_blocks(X):
             distances[:, samples] = measured(X[part], samples)
+        if angular:
+            np.square(distances, out=distances)
+            distances *= 0.5
+            none = X[:, -1] > 0
+            distances[np.ix_(none[part], none)] = 1.0
         yield part, distances
 
 
@@ -149,6 +193,11 @@ class _Measure:
     def __call__(self, rows: Any, samples: slice) -> Floats:
         if self._norms is None:
             found = pairwise_distances(rows, self._X[samples], metric=self._name)
+            if not np.isfinite(found).all():
+                raise ValueError(
+                    f"metric={self._name!r} gave distances that are not finite: check it, or "
+                    "rescale X."
+                )
             return np.asarray(found, dtype=np.float64)
         moved = rows - self._center
         out: Floats = moved @ (self._X[samples] - self._center).T

@@ -11,9 +11,11 @@ VOTES = ("classes", "neighbors")
 # Those that the command line offers too.
 PARAMETERS = (
     "n_neighbors", "vote", "graph", "graph_neighbors", "sigma", "alpha", "sharpness", "partner",
-    "tree_depth", "theta", "metric", "neighbors", "on_unreached", "class_prior", "tol", "max_iter",
-    "n_jobs", "device", "random_state",
+    "tree_depth", "theta", "metric", "neighbors", "on_unreached", "class_prior", "abstain_below",
+    "tol", "max_iter", "n_jobs", "device", "random_state",
 )  # fmt: skip
+MOST_ALPHA = 1 - 1e-7  # beyond, rounding is no longer small beside 1 - α
+_MOST_JOBS = 1024
 GRAPHS = ("pruned", "union", "full")
 ON_UNREACHED = ("nearest", "abstain", "raise")
 
@@ -29,18 +31,22 @@ def check_parameters(params: dict[str, Any]) -> None:
     check_choice("on_unreached", params["on_unreached"], ON_UNREACHED)
     if not _is_auto(params["alpha"]):
         _check_share("alpha", params["alpha"], "0.99", or_else="'auto'")
+        check_alpha(params["alpha"])
     if not _is_auto(params["sharpness"]):
         check_positive("sharpness", params["sharpness"], or_else="'auto'")
     _check_partner(params["partner"], params["vote"])
+    if params["abstain_below"] is not None:
+        _check_share("abstain_below", params["abstain_below"], "0.8", or_else="None")
     _check_share("tol", params["tol"], "1e-3")
     check_device(params["device"])
     verbose = params["verbose"]
     if not isinstance(verbose, Integral) or verbose < 0:
         raise ValueError(f"verbose={verbose!r} must be a whole number, at least 0.")
     n_jobs = params["n_jobs"]
-    if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):
+    if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0 or n_jobs > _MOST_JOBS):
         raise ValueError(
-            f"n_jobs={n_jobs!r} must be None (all cores) or a whole number other than 0, such as 2."
+            f"n_jobs={n_jobs!r} must be None (all cores) or a whole number other than 0, such as "
+            f"2, and at most {_MOST_JOBS}."
         )
     seed = params["random_state"]
     generator = isinstance(seed, np.random.RandomState)
@@ -95,6 +101,15 @@ def _check_share(name: str, value: Any, usual: str, *, or_else: str = "") -> Non
         also = f", or {or_else}" if or_else else ""
         raise ValueError(
             f"{name}={value!r} must be a number strictly between 0 and 1, such as {usual}{also}."
+        )
+
+
+def check_alpha(alpha: Any) -> None:
+    """Raise ValueError for an α at which walks cannot be computed accurately."""
+    if alpha > MOST_ALPHA:
+        raise ValueError(
+            f"alpha={alpha!r} is too near to 1: walkers must lose at least 1e-7 of their strength "
+            "per step. Use 1 - 1e-7 or less, such as 0.9997."
         )
 
 

@@ -68,7 +68,17 @@ def _passes_unchecked(estimator: Any, X: Any, fitted: Any) -> bool:
         return bool(np.isfinite(X.sum()))  # what overflows is left to scikit-learn
 
 
+def check_unmasked(X: Any) -> None:
+    """Raise ValueError if values of X are masked: nobody looks at a mask after this."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            f"X is a masked array, and {np.ma.count_masked(X)} of its values are masked: fill them "
+            "(X.filled(value)), or leave these rows or columns out."
+        )
+
+
 def _validated(estimator: Any, X: Any, **options: Any) -> Any:
+    check_unmasked(X)
     try:
         return validate_data(estimator, X, accept_sparse="csr", dtype="numeric", **options)
     except ValueError as error:

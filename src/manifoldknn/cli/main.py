@@ -21,12 +21,13 @@ from manifoldknn.base.progress import spoken
 from manifoldknn.cli.json_text import SCHEMA, fail, json_text
 from manifoldknn.cli.options import build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
+from manifoldknn.device.memory import check_address_space
 from manifoldknn.exceptions import UnreachedError
 from manifoldknn.insight.hidden_labels import hidden_labels
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table, health_text, summary_data, summary_text
-from manifoldknn.tables.columns import grouped, manner_text
+from manifoldknn.tables.column_uses import grouped, manner_text
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
     answers,
@@ -55,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     return_large_arrays_at_once()
     try:
+        check_address_space()
         with spoken(0 if options.quiet else 1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is told in the notes
             code = _COMMANDS[options.command](options) or 0
@@ -87,6 +89,9 @@ def _said(error: BaseException) -> tuple[str, int]:
             "free some space, or write elsewhere" if full else "check the place, or choose another"
         )
         return f"{error.strerror or error}{place}: {remedy}", 2
+    bare = isinstance(error, MemoryError) and str(error) in ("", "std::bad_alloc")
+    if bare or "can't start new thread" in str(error):
+        error = MemoryError("Out of memory: use fewer rows, or raise the limits (ulimit -v, -u).")
     if isinstance(error, ValueError | ImportError | MemoryError):
         said = str(error) or type(error).__name__
         return (as_options(said) if "device=" in said else said), 2

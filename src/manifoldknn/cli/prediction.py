@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn import persist
+from manifoldknn.base.parameters import check_parameters
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.files.archive import ModelFileError
 from manifoldknn.model.answering import answers_to
 from manifoldknn.model.cautions import confidence_words
 from manifoldknn.model.quality import off_manifold_limit
 from manifoldknn.report.summary import as_table
-from manifoldknn.tables.columns import manner_notes
+from manifoldknn.report.trust import SURE, trust_groups
+from manifoldknn.tables.column_uses import manner_notes
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
@@ -26,7 +28,7 @@ from manifoldknn.tables.outputs import (
     table_target,
     write_table,
 )
-from manifoldknn.tables.session import noted, stage
+from manifoldknn.tables.session import noted, said_as_options, stage
 from manifoldknn.tables.table import COLUMN_TYPES, Table, TableError, said_name
 
 _MODEL = "manifoldknn table"
@@ -70,6 +72,10 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
     seconds: dict[str, float] = {}
     with stage(seconds, "loading"):
         clf, step, label, label_type = load_model(options.model)
+        if options.abstain_below is not None:
+            clf.set_params(abstain_below=options.abstain_below)
+            with said_as_options():
+                check_parameters(clf.get_params(deep=False))
     with opened(options) as table:
         check_format(target, options, table)
         names = new_names(table, options.prefix)
@@ -93,7 +99,10 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
         added = dict(zip(names, (column, confidence, margin, off, unreached)))
         with stage(seconds, "writing"):
             write_table(table, target, added, options)
+    sure = clf.abstain_below or SURE
     data = _data(texts, confidence, unreached, off) | {
+        "abstained": int((codes < 0).sum()),
+        "trust": trust_groups(clf.classes_, codes, confidence, clf.hidden_labels_, sure),
         "calibrated": clf.calibrated_,
         "confidence_is": confidence_words(clf),
         "outside_range": outside,
@@ -128,6 +137,12 @@ def _text(data: dict[str, Any]) -> str:
     text += (
         f"\n\nconfidence  {data['mean_confidence']:.2f} on average; it is {data['confidence_is']}"
     )
+    for kind, group in zip(("trusted", "to look at"), data["trust"]):
+        right = group["accuracy"]
+        text += f"\n{kind:<11} {group['rows']:,} answers {group['name']}"
+        text += "" if right is None else f": about {right:.0%} right, by hidden labels"
+    if data["abstained"]:
+        text += f"\nabstained   {data['abstained']:,} rows are left without an answer"
     text += f"\nodd rows    {data['off_manifold']:,} of {data['rows']:,} with off_manifold above 1"
     outside = data["outside_range"]
     if outside:

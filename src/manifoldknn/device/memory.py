@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -9,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from manifoldknn.base.distances import EUCLIDEAN, values_per_row
+from manifoldknn.base.distances import ANGULAR, EUCLIDEAN, values_per_row
 from manifoldknn.base.threads import thread_count
 from manifoldknn.search.engines import automatic_engine
 from manifoldknn.search.inverted import COMPONENTS, PCA_ROWS
 from manifoldknn.search.neighbors import TREE_TRIED_DIMENSIONS
-from manifoldknn.search.searchers import is_searcher
+from manifoldknn.search.user_searches import is_searcher
 from manifoldknn.vote.sharpness import FOLDS
-from manifoldknn.walk.columns import block_width
-from manifoldknn.walk.fill import affordable_fill
+from manifoldknn.walk.factor_cost import affordable_fill
+from manifoldknn.walk.label_columns import block_width
 
 __all__ = ["OVERRIDE", "available_memory", "check_memory", "estimate_memory"]
 
@@ -34,6 +35,8 @@ _PER_AXIS_SQUARE = 28  # products of columns, a copy of them, eigenvectors in bo
 _LIST_SPARE = 1.5  # inverted lists grow by doubling
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
 _BASE = 270e6  # interpreter, libraries and buffers of fixed size
+_FOR_LIBRARIES = 80_000_000  # addresses that faiss and its threads take, less `_BASE`
+_TO_READ = 200_000_000  # addresses that reading a small table takes
 _SEARCH_BLOCKS = 300e6  # of an exact search: distances, their order, and products of sparse rows
 _INVERTED_BLOCKS = 100e6  # of an inverted one: rows asked for, candidates and where they are
 
@@ -200,6 +203,8 @@ def _search_bytes(
     blocks = min(_SEARCH_BLOCKS, 24 * n * n)
     if not euclidean:
         # The library scales all samples for every block of rows, or casts them to float64.
+        if metric in ANGULAR and itemsize in (4, 8):  # directions, searched as Euclidean rows
+            return 20 * values, 16 * values + blocks
         copies = 2 * itemsize if metric == "cosine" else 16
         return 0.0, copies * values + blocks
     turned = 16 * values if d <= TREE_TRIED_DIMENSIONS else 0.0
@@ -218,8 +223,8 @@ def available_memory() -> int | None:
     """Return how many bytes this process may still take, or None if nobody tells.
 
     What the environment variable ``MANIFOLDKNN_MEMORY_GB`` says, in gigabytes of 10⁹ bytes;
-    otherwise the smaller of what the system has available and what the process's control groups
-    have left.
+    otherwise the smallest of what the system has available, what the process's control groups
+    have left, and what a limit on its address space (``ulimit -v``) leaves.
     """
     told = os.environ.get(OVERRIDE, "").strip()
     if told:
@@ -233,10 +238,39 @@ def available_memory() -> int | None:
         names = getattr(os, "sysconf_names", {})
         if "SC_PHYS_PAGES" in names:
             limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    room = room_in_groups()
-    if room is not None:
-        limits.append(room)
+    limits.extend(room for room in (room_in_groups(), address_room()) if room is not None)
     return min(limits) if limits else None
+
+
+def address_room() -> int | None:
+    """Return how many bytes a limit on the address space leaves; None without one.
+
+    Libraries that are still to be loaded and threads take addresses as well, mostly for nothing:
+    more than the interpreter and the libraries of an estimate, which are there already.
+    """
+    try:
+        import resource  # not on Windows
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (ImportError, OSError, ValueError):
+        return None
+    if limit == resource.RLIM_INFINITY:
+        return None
+    return max(0, limit - pages * os.sysconf("SC_PAGE_SIZE") - _FOR_LIBRARIES)
+
+
+def check_address_space() -> None:
+    """Raise MemoryError, with advice, if there is not even room to read a table."""
+    room = address_room()
+    arrow = sys.modules.get("pyarrow")
+    if room is not None and arrow is not None:  # it would take a gigabyte of addresses at once
+        arrow.set_memory_pool(arrow.system_memory_pool())
+    if room is not None and room < _TO_READ and not os.environ.get(OVERRIDE):
+        raise MemoryError(
+            "The limit on address space leaves no room to work in: raise it to 1.5 GB or more "
+            "(ulimit -v 1500000)."
+        )
 
 
 def _gigabytes(told: str) -> int:
@@ -277,6 +311,8 @@ def check_memory(X: Any, n_labeled: int, **settings: Any) -> None:
             advice += ", or pass X as float32"
         if thread_count(settings.get("n_jobs")) > 1:
             advice += ", or set n_jobs=1"
+    if free == address_room():
+        advice += ", or raise the limit on address space (ulimit -v)"
     raise MemoryError(
         f"Fitting {n} rows needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: "
         f"{advice}. (The environment variable {OVERRIDE} sets how many gigabytes count as free.)"

@@ -18,15 +18,15 @@ from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.base.tensors import as_numpy, chosen_device
 from manifoldknn.device.memory import check_memory
 from manifoldknn.exceptions import DeviceWarning, warn_caller
-from manifoldknn.extend.reconstruct import extended
+from manifoldknn.extend.reconstruct import reconstruction
 from manifoldknn.graph.constrained import GraphRecipe, graph_recipe
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import automatic_engine, check_neighbors, open_index
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, check_metric
 from manifoldknn.vote.densities import Densities
 from manifoldknn.vote.hidden import hidden_densities, hidden_tolerance, walks_at_once
-from manifoldknn.vote.similarities import row_chunks
-from manifoldknn.vote.ties import SharedGraph
+from manifoldknn.vote.shared_graph import SharedGraph
+from manifoldknn.vote.similarities import combined, row_chunks
 from manifoldknn.vote.walks import Walked, walk_by_class, walk_by_label
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
@@ -137,14 +137,15 @@ class Steps:
 
     def votes(
         self, model: Any, X: Any
-    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
-        """Yield chunks of new rows: reconstructed, and voted for."""
+    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]]:
+        """Yield chunks of new rows: their votes, the same with doubts, and who is unreached."""
         fitted, known = model.fitted_, model.fitted_.walk.similarities
         width = min(model.graph_neighbors, fitted.index.n_samples)
         for part in row_chunks(X.shape[0], X.shape[1], known.logs.shape[1], len(model.classes_)):
-            how = {"n_neighbors": width, "n_jobs": model.n_jobs}
-            found = extended(X[part], fitted.index, known, **how)
-            yield part, fitted.shares(found.logs, X[part]), found.unreached
+            made = reconstruction(X[part], fitted.index, n_neighbors=width, n_jobs=model.n_jobs)
+            found = combined(made.z, made.indices, known, n_jobs=model.n_jobs)
+            belonging = fitted.belonging.of_new(made.z, made.indices, made.spacings)
+            yield part, *fitted.votes(found, X[part], belonging), found.unreached
 
 
 def choose_steps(device: Any, X: Any) -> Steps:

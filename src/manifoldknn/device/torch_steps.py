@@ -24,7 +24,7 @@ from manifoldknn.base.tensors import (
     to_host,
 )
 from manifoldknn.device.checked_samples import check_new_tensor, check_tensor
-from manifoldknn.device.extend.prediction import KnownSimilarities, device_votes
+from manifoldknn.device.extend.prediction import KnownSimilarities, device_similarities
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe, torch_graph
 from manifoldknn.device.memory import available_memory
 from manifoldknn.device.resident_rows import check_searchable
@@ -38,11 +38,11 @@ from manifoldknn.device.walk.columns import (
 )
 from manifoldknn.search.engines import GivenIndex, check_neighbors, lists_brought
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
-from manifoldknn.search.searchers import SearcherIndex, is_searcher
+from manifoldknn.search.user_searches import SearcherIndex, is_searcher
 from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.walks import Walked
 from manifoldknn.walk.choose import MANY_ROWS
-from manifoldknn.walk.restriction import LONG_WALK
+from manifoldknn.walk.iteration import LONG_WALK
 
 logger = logging.getLogger(__name__)
 
@@ -252,7 +252,7 @@ class TorchSteps(Steps):
 
     def votes(
         self, model: Any, X: Any
-    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
+    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]]:
         """Yield chunks of new rows: reconstructed on the device, and voted for."""
         index = model.fitted_.index
         first = getattr(index.first, "opened", index.first)
@@ -266,10 +266,9 @@ class TorchSteps(Steps):
             yield from super().votes(model, check_new_samples(model, as_numpy(X), index.template))
             return
         n_neighbors = min(model.graph_neighbors, index.n_samples)
-        for part, logs, nobody in device_votes(
-            X, first, known, np.asarray, n_neighbors=n_neighbors
-        ):
-            yield part, model.fitted_.shares(logs, X[part]), nobody
+        for part, found, combination in device_similarities(X, first, known, n_neighbors):
+            belonging = model.fitted_.belonging.of_new(*combination)
+            yield part, *model.fitted_.votes(found, X[part], belonging), found.unreached
 
     def _similarities(self, source: Similarities, rows: Any) -> KnownSimilarities | None:
         """Return similarities of samples on the device; None where they find no room."""

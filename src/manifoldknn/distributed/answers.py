@@ -13,29 +13,38 @@ from manifoldknn.distributed.folder import Folder, Pieces
 from manifoldknn.distributed.inputs import FileRows, ParquetRows, read
 from manifoldknn.distributed.pieces import Piece, cells_in, owner_search
 from manifoldknn.distributed.search import candidate_number, merged
-from manifoldknn.extend.reconstruct import extended
+from manifoldknn.extend.belonging import Belonging
+from manifoldknn.extend.reconstruct import reconstruction
+from manifoldknn.search.growing import GrowingArray
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
-from manifoldknn.vote.similarities import Similarities
+from manifoldknn.vote.similarities import Similarities, combined
 from manifoldknn.vote.votes import ClassVote, winners
 
 _ROWS = 1 << 13
 _NAMES = ("order", "codes")
+_WALKED = ("logs", "log_scale")
+
+
+def _vote(model: dict[str, Any]) -> ClassVote:
+    return ClassVote(np.array(model["prior"]), model["sharpness"], usual=model["usual"])
 
 
 def write(
-    folder: Folder, _chunk: int, start: int, stop: int, n_parts: int, prior: Any, sharpness: float
+    folder: Folder, _chunk: int, start: int, stop: int, offsets: list[int], model: dict[str, Any]
 ) -> Piece:
     """Class numbers and shares of the rows of a chunk, in the order of the input."""
-    vote = ClassVote(np.array(prior), sharpness)
+    vote = _vote(model)
     codes = np.empty(stop - start, dtype=np.int32)
-    shares = np.empty((stop - start, len(prior)), dtype=np.float32)
-    for part in range(n_parts):
+    shares = np.empty((stop - start, len(vote.prior)), dtype=np.float32)
+    belonging = folder.read("belonging", 0, "values", mapped=True)
+    for part in range(len(offsets) - 1):
         order, given = (folder.read("part", part, name, mapped=True) for name in _NAMES)
         some = np.flatnonzero((order >= start) & (order < stop))
         at = order[some] - start
-        votes = vote.shares(folder.read("walk", part, "logs", mapped=True)[some])
+        logs, scale = (folder.read("walk", part, name, mapped=True)[some] for name in _WALKED)
+        votes = vote.shares(logs)
         codes[at] = np.where(given[some] >= 0, given[some], winners(votes))
-        shares[at] = votes
+        shares[at] = vote.doubted(votes, scale, belonging[offsets[part] + some])
     return {}, {"codes": codes, "shares": shares}
 
 
@@ -101,25 +110,28 @@ def predicted(path: str, model: dict[str, Any], rows: Any, name: str) -> Array:
     """Return shares of new rows, chunk by chunk; `model` is what the client knows of the fit."""
     if isinstance(rows, FileRows | ParquetRows):
         rows = rows.read()
-    note, arrays = read(None, 0, rows, None, name, None)
-    X = arrays["X"].astype(model["type"], copy=False)
+    X = read(None, 0, rows, None, name, None)[1]["X"].astype(model["type"], copy=False)
     if X.shape[1] != model["n_features"]:
         raise ValueError(
             f"{name} has {X.shape[1]} columns, but the model was fitted with {model['n_features']}."
         )
-    del note
     folder, offsets = Folder(path), model["offsets"]
     index = CellIndex(folder, offsets, model["probes"])
     known: Any = Similarities(
-        *(Pieces(folder, "walk", at, np.asarray(offsets)) for at in ("logs", "log_scale"))  # type: ignore[arg-type]
+        *(Pieces(folder, "walk", at, np.asarray(offsets)) for at in _WALKED)  # type: ignore[arg-type]
     )
-    vote = ClassVote(np.array(model["prior"]), model["sharpness"])
+    vote, arrays = _vote(model), ("gaps", "values")
+    rows_known = [GrowingArray(folder.read("belonging", 0, at, mapped=True)) for at in arrays]
+    belonging = Belonging(*rows_known, model["typical"], model["limit"])
     out = np.empty((len(X), len(model["prior"])))
     for at in range(0, len(X), _ROWS):
         some = X[at : at + _ROWS]
         width = min(model["graph_neighbors"], offsets[-1])
-        found = extended(some, index, known, n_neighbors=width, n_jobs=1)
-        out[at : at + _ROWS] = vote.shares(found.logs)
+        made = reconstruction(some, index, n_neighbors=width, n_jobs=1)
+        found = combined(made.z, made.indices, known, n_jobs=1)
+        belongs = belonging.of_new(made.z, made.indices, made.spacings)
+        votes = vote.shares(found.logs)
+        out[at : at + _ROWS] = vote.doubted(votes, found.log_scale, belongs)
     return out
 
 

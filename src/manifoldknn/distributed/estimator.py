@@ -258,17 +258,18 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
                 "raise max_iter or lower alpha. Until then some answers may be wrong.",
                 ConvergenceWarning,
             )
-        voted = (n_parts, prior.tolist(), walk["sharpness"])
+        (belonging,) = stages.run("belonging", pieces.belonging, [(n_parts,)])
+        model = {
+            "offsets": offsets, "probes": probes, "prior": prior.tolist(), "graph_neighbors": k,
+            "sharpness": walk["sharpness"], "usual": walk["usual"], "type": notes[0]["type"],
+            "n_features": len(notes[0]["columns"]), **belonging,
+        }  # fmt: skip
+        voted = (offsets, model)
         stages.run("write", answers.write, [(a, b, *voted) for a, b in pairwise(starts)])
         for stage in ("find", "route", "told", "seen"):
             folder.clear(stage)
         self.folder_ = folder
-        _remember(
-            self, labels.classes, rows, walk,
-            {"offsets": offsets, "probes": probes, "prior": prior.tolist(), "graph_neighbors": k,
-             "sharpness": walk["sharpness"], "type": notes[0]["type"],
-             "n_features": len(notes[0]["columns"])},
-        )  # fmt: skip
+        _remember(self, labels.classes, rows, walk, model)
         self.stage_seconds_ = stages.seconds
         self.n_walk_tasks_ = stages.walk_tasks
 

@@ -25,7 +25,11 @@ _PART: dict[str, tuple[str, ...]] = {
     "part": ("X", "cell", "order", "codes"),
     "walk": ("logs", "log_scale"),
 }
-_CELLS: dict[str, tuple[str, ...]] = {"cells": ("centers", "center", "axes"), "split": ("part",)}
+_CELLS: dict[str, tuple[str, ...]] = {
+    "cells": ("centers", "center", "axes"),
+    "split": ("part",),
+    "belonging": ("gaps", "values"),
+}
 _CHUNK: dict[str, tuple[str, ...]] = {"write": ("codes", "shares")}
 
 

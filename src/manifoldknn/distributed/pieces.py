@@ -24,7 +24,7 @@ from manifoldknn.distributed.edges import (
     rows_to_join,
     seen_pairs,
 )
-from manifoldknn.distributed.folder import Folder, Pieces
+from manifoldknn.distributed.folder import Folder
 from manifoldknn.distributed.search import (
     OwnerSearch,
     candidate_number,
@@ -32,6 +32,7 @@ from manifoldknn.distributed.search import (
     merged,
     without,
 )
+from manifoldknn.extend.belonging import AROUND, Belonging
 
 _ROWS = 1 << 14  # searched at a time
 CHECKED = 192  # rows on which recall is measured
@@ -394,6 +395,14 @@ def edges(folder: Folder, number: int, offsets: list[int], joined: bool) -> Piec
     return {"edges": len(one)}, {"one": one, "other": other, "length": length}
 
 
-def pieces_of(folder: Folder, stage: str, name: str, offsets: list[int]) -> Pieces:
-    """Return an array of all rows, piece by piece."""
-    return Pieces(folder, stage, name, np.asarray(offsets))
+def belonging(folder: Folder, _number: int, n_parts: int) -> Piece:
+    """Judge how well all rows lie among the others."""
+    gaps, near = [], []
+    for part in range(n_parts):
+        away = folder.read("lists", part, "away", mapped=True)
+        first = (away > 0).argmax(axis=1)
+        gaps.append(away[np.arange(len(away)), first])
+        near.append(folder.read("lists", part, "number", mapped=True)[:, :AROUND])
+    found = Belonging.of_samples(np.concatenate(gaps), np.concatenate(near))
+    arrays = {"gaps": found.gaps.values, "values": found.values.values}
+    return {"typical": found.typical, "limit": found.limit}, arrays

@@ -232,7 +232,8 @@ def walk_task(
         links.close(done=done)
     note = {
         "run": run, "rank": rank, "sigma": float(found.sigma), "alpha": float(found.alpha),
-        "sharpness": float(found.sharpness), "calibrated": bool(found.calibrated),
+        "usual": float(found.usual), "sharpness": float(found.sharpness),
+        "calibrated": bool(found.calibrated),
         "n_iter": int(found.n_iter), "converged": bool(found.converged),
         "halo_bytes": int(found.halo_bytes), "halo_numbers": int(found.halo_numbers),
         "seconds": time.perf_counter() - begun, "waited": links.seconds,

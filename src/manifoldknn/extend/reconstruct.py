@@ -20,7 +20,6 @@ from manifoldknn.base.distances import row_norms
 from manifoldknn.base.threads import in_threads
 from manifoldknn.extend.simplex import simplex_weights
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
-from manifoldknn.vote.similarities import Similarities, combined
 
 _CHUNK_BYTES = 1 << 24  # of the largest array alive while some rows are worked on
 _ROWS_PER_THREAD = 2048  # at a time: enough to share out, and never too few to be quick
@@ -89,11 +88,3 @@ def coordinates(rows: Any, metric: Any) -> NDArray[np.float64]:
     dense = rows.toarray() if sparse.issparse(rows) else rows
     dense = np.asarray(dense, dtype=np.float64)
     return np.asarray(normalize(dense)) if metric == "cosine" else dense
-
-
-def extended(
-    Q: Any, index: NeighborIndex, known: Similarities, *, n_neighbors: int, n_jobs: int | None
-) -> Similarities:
-    """Return the similarities of new rows, from those of the samples they are combined of."""
-    made = reconstruction(Q, index, n_neighbors=n_neighbors, n_jobs=n_jobs)
-    return combined(made.z, made.indices, known, n_jobs=n_jobs)

@@ -2,5 +2,5 @@
 
 `persist` saves and loads, `archive` is the form: arrays and JSON in one file. `learning_state` is
 what a model needs to go on learning, `row_index` the names of its rows. `json_values` writes single
-values, `checked` trusts no array that was read.
+values, `checked_arrays` trusts no array that was read.
 """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
 
-from manifoldknn.files.checked import Arrays, floats, numbers, require
+from manifoldknn.files.checked_arrays import Arrays, floats, numbers, require
 
 _LEAF = -1
 

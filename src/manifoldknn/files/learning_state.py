@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from manifoldknn.base.csr import narrowest
 from manifoldknn.device.steps import Steps
+from manifoldknn.extend.belonging import Belonging, belonging_of
 from manifoldknn.extend.offmanifold import OwnResiduals
-from manifoldknn.files.checked import Arrays, floats, numbers, require
+from manifoldknn.files.checked_arrays import Arrays, floats, numbers, require
 from manifoldknn.graph.constrained import SIGMA_NEIGHBOR
 from manifoldknn.graph.edges import near_edges
 from manifoldknn.graph.spanning import Edges
 from manifoldknn.model.arrivals import UNKNOWN, Arrivals
 from manifoldknn.model.geometry import list_settings, lists_were_brought, settings_changed
-from manifoldknn.search.growing import GrowingArray
+from manifoldknn.search.growing import GrowingArray, GrowingIndex
 from manifoldknn.search.neighbors import Neighbors
 from manifoldknn.vote.walks import Walked
 
@@ -50,6 +51,7 @@ def state_arrays(classifier: ManifoldKNNClassifier) -> Arrays:
     if fitted.arrivals is not None:
         for name in _OF_ARRIVALS:
             arrays[f"late_{name}"] = getattr(fitted.arrivals, name).values
+        arrays["late_belonging"] = fitted.belonging.values.values[classifier.n_walked_ :]
     return arrays
 
 
@@ -107,19 +109,20 @@ def state_data(classifier: ManifoldKNNClassifier) -> dict[str, Any]:
         "n_walked": int(classifier.n_walked_),
         "n_first": int(classifier.fitted_.index.first.n_samples),
         "lists_as_new": bool(classifier.fitted_.lists_as_new),
+        "belonging": bool(np.isfinite(classifier.fitted_.belonging.limit)),
         # What lists and pairs follow from, unless parameters were changed since.
         "settings_hold": not settings_changed(classifier),
     }
 
 
 def restored_state(
-    classifier: ManifoldKNNClassifier, walk: Walked, arrays: Arrays, data: dict[str, Any]
+    classifier: ManifoldKNNClassifier, index: GrowingIndex, arrays: Arrays, data: dict[str, Any]
 ) -> dict[str, Any]:
     """Return what `state_arrays` and `state_data` wrote, by the names that `Fitted` has for it.
 
     Every number that compiled code would trust is checked.
     """
-    n, n_walked = len(classifier.unreached_), data["n_walked"]
+    n_walked = data["n_walked"]
     indices = numbers(arrays, "lists_indices", n_walked)
     require(indices.ndim == 2 and len(indices) == n_walked and indices.shape[1] > 0, "neighbours")
     lists = Neighbors(indices, _lengths(arrays, "lists_distances", indices.shape))
@@ -133,8 +136,34 @@ def restored_state(
         "lists_as_new": data["lists_as_new"],
         "settings": settings if data["settings_hold"] else settings[-1:],
         "own": OwnResiduals(n_walked),
-        "arrivals": _arrivals(classifier, walk, arrays, n, n_walked),
+        "belonging": _belonging(classifier, index, lists, arrays, data.get("belonging", False)),
     }
+
+
+def _belonging(
+    classifier: ManifoldKNNClassifier,
+    index: GrowingIndex,
+    lists: Neighbors,
+    arrays: Arrays,
+    is_known: Any,
+) -> Belonging:
+    """Return how well rows belong, of walked ones from their lists; older files do not know it."""
+    require(type(is_known) is bool, "belonging")
+    brought = not isinstance(classifier.neighbors, str)
+    if is_known:
+        known = belonging_of(index, lists, brought=brought)
+    else:
+        known = Belonging.unknown(len(lists.indices))
+    n_late = len(classifier.unreached_) - len(lists.indices)
+    if not n_late:
+        return known
+    require("late_gaps" in arrays, "rows")
+    gaps = floats(arrays, "late_gaps", (n_late,))
+    values = np.ones(n_late)
+    if is_known:
+        values = floats(arrays, "late_belonging", (n_late,))
+        require(((values >= 0) & (values <= 1)).all(), "late rows")
+    return known.joined_by(gaps, values)
 
 
 def _edges(arrays: Arrays, lists: Neighbors, graph_neighbors: int) -> Edges:
@@ -154,9 +183,11 @@ def _edges(arrays: Arrays, lists: Neighbors, graph_neighbors: int) -> Edges:
     return low[order], high[order], length[order]
 
 
-def _arrivals(
-    classifier: ManifoldKNNClassifier, walk: Walked, arrays: Arrays, n: int, n_walked: int
+def restored_arrivals(
+    classifier: ManifoldKNNClassifier, walk: Walked, arrays: Arrays
 ) -> Arrivals | None:
+    """Return the rows that joined since the walk; shares of all rows are known already."""
+    n, n_walked = len(classifier.unreached_), classifier.n_walked_
     if "late_seen" not in arrays:
         require(n == n_walked, "rows")
         return None

@@ -23,10 +23,15 @@ from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.device.memory import available_memory
 from manifoldknn.device.steps import Steps, usable_steps
 from manifoldknn.files.archive import ModelFileError, read_archive, write_archive
-from manifoldknn.files.checked import Arrays, floats, logarithms, numbers, require
+from manifoldknn.files.checked_arrays import Arrays, floats, logarithms, numbers, require
 from manifoldknn.files.forest import put_forest, restored_forest
 from manifoldknn.files.json_values import array_from_plain, array_to_plain, from_plain, to_plain
-from manifoldknn.files.learning_state import restored_state, state_arrays, state_data
+from manifoldknn.files.learning_state import (
+    restored_arrivals,
+    restored_state,
+    state_arrays,
+    state_data,
+)
 from manifoldknn.files.row_index import put_row_index, restored_row_index
 from manifoldknn.graph.links import HandLinks, check_links, row_pairs
 from manifoldknn.model.fitted import Fitted, recipe_of
@@ -114,6 +119,7 @@ def save(
         "by_class": isinstance(vote, ClassVote),
         "alpha": to_plain(float(classifier.alpha_)),
         "sharpness": to_plain(classifier.sharpness_),
+        "usual": to_plain(vote.usual if isinstance(vote, ClassVote) else -np.inf),
         "calibrated": bool(classifier.calibrated_),
         "n_iter": int(classifier.n_iter_),
         "converged": bool(walk.converged),
@@ -276,10 +282,13 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     model.transduction_ = labels.decode(answers)
     partner = _partner(model, arrays, labels, vote)
     said = None if partner is None else partner.said(X)
-    model.label_distributions_ = _shares(vote, walk, answers, said)
     links, steps = _links(arrays, labels), usable_steps(model.device)
     index = _opened(model, steps, X, data["stream"]["n_first"])
-    state = restored_state(model, walk, arrays, data["stream"])
+    state = restored_state(model, index, arrays, data["stream"])
+    model.label_distributions_ = _shares(
+        vote, walk, answers, said, state["belonging"].values.values
+    )
+    state["arrivals"] = restored_arrivals(model, walk, arrays)
     recipe = recipe_of(model, index.X, state["lists"], state["edges"], links)
     model.fitted_ = Fitted(
         steps=steps,
@@ -309,7 +318,7 @@ def _opened(classifier: ManifoldKNNClassifier, steps: Steps, X: Any, n_first: An
 
 
 def _with_params(arrays: Arrays, plain: dict[str, Any]) -> ManifoldKNNClassifier:
-    plain = {"partner": to_plain(None)} | plain
+    plain = {"partner": to_plain(None), "abstain_below": to_plain(None)} | plain
     require(set(plain) == set(ManifoldKNNClassifier().get_params(deep=False)), "parameters")
     params = {name: from_plain(value) for name, value in plain.items()}
     if params["neighbors"] is None:
@@ -368,7 +377,9 @@ def _vote(
     if data["by_class"]:
         weight = from_plain(data["partner_weight"]) if "partner_weight" in data else 0.0
         require(type(weight) is float and 0 <= weight < np.inf, "partner")
-        return ClassVote(prior, _positive(data, "sharpness"), weight)
+        usual = from_plain(data["usual"]) if "usual" in data else -np.inf  # not in older files
+        require(type(usual) is float and usual < np.inf, "usual density")
+        return ClassVote(prior, _positive(data, "sharpness"), weight, usual)
     return NeighborVote(prior, labels.codes[labels.labeled], model.n_neighbors)
 
 
@@ -412,10 +423,15 @@ def _hidden(labels: EncodedLabels, arrays: Arrays) -> HiddenLabels | None:
 
 
 def _shares(
-    vote: Vote, walk: Walked, answers: NDArray[np.intp], said: NDArray[np.float64] | None
+    vote: Vote,
+    walk: Walked,
+    answers: NDArray[np.intp],
+    said: NDArray[np.float64] | None,
+    belonging: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return the votes for all rows; those for unreached rows as they were answered."""
     shares = vote.shares(walk.similarities.logs, said)
+    shares = vote.doubted(shares, walk.similarities.log_scale, belonging)
     lost = np.flatnonzero(~shares.any(axis=1))
     n_classes = shares.shape[1]
     named = answers[lost] >= 0

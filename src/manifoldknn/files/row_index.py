@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.exceptions import ManifoldKNNWarning, warn_caller
-from manifoldknn.files.checked import Arrays, require
+from manifoldknn.files.checked_arrays import Arrays, require
 from manifoldknn.model.rowids import row_ids
 
 _NUMBERS, _MOMENTS = "row_numbers", "row_moments"

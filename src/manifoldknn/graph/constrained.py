@@ -24,7 +24,7 @@ from manifoldknn.base.distances import distance_blocks
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.labels import encode_labels
 from manifoldknn.base.parameters import check_graph_parameters
-from manifoldknn.base.samples import check_spread
+from manifoldknn.base.samples import check_spread, check_unmasked
 from manifoldknn.graph.edges import CANDIDATES, pruned_edges, union_edges
 from manifoldknn.graph.kernels import GRAPH, GraphKernels
 from manifoldknn.graph.links import NO_LINKS, HandLinks, hand_links
@@ -34,7 +34,7 @@ from manifoldknn.graph.tree import tree_edges
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import check_neighbors, open_index
 from manifoldknn.search.neighbors import Neighbors, check_metric
-from manifoldknn.search.searchers import check_enough
+from manifoldknn.search.user_searches import check_enough
 
 FARTHEST = -1e12
 SIGMA_NEIGHBOR = 7
@@ -294,6 +294,7 @@ def constrained_graph(
            [0.  , 0.  , 1.  , 0.  ]])
     """
     check_graph_parameters(graph, graph_neighbors, sigma, tree_depth, theta)
+    check_unmasked(X)
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2)
     check_spread(X)
     check_metric(metric, is_sparse=sparse.issparse(X))

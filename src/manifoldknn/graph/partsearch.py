@@ -15,7 +15,14 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from manifoldknn.base import Array, Floats, Ints
-from manifoldknn.base.distances import EUCLIDEAN, euclidean_pairs, row_norms, values_per_row
+from manifoldknn.base.distances import (
+    EUCLIDEAN,
+    angular_pairs,
+    euclidean_pairs,
+    is_angular,
+    row_norms,
+    values_per_row,
+)
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.threads import in_threads
 from manifoldknn.search.neighbors import ExactIndex
@@ -272,6 +279,9 @@ def pair_distances(X: Any, one: Ints, other: Ints, *, metric: Any) -> Floats:
     out = np.empty(len(one))
     for at in range(0, len(one), _PAIRS):
         some = slice(at, at + _PAIRS)
+        if is_angular(X, metric):
+            out[some] = angular_pairs(X[one[some]], X[other[some]], metric)
+            continue
         away = pairwise_distances(X[one[some]], X[other[some]], metric=metric)
         out[some] = np.diagonal(away)
     return out

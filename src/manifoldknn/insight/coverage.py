@@ -20,7 +20,7 @@ from manifoldknn.base.threads import in_threads
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.deciders import log_columns
 from manifoldknn.walk.choose import PUBLISHED_ALPHA, chosen_way, prepared_graph
-from manifoldknn.walk.columns import block_width
+from manifoldknn.walk.label_columns import block_width
 from manifoldknn.walk.normalized import NormalizedGraph
 
 _TOL, _MAX_ITER = 0.01, 1000

@@ -21,7 +21,7 @@ from manifoldknn.model.cautions import usable_graph_neighbors
 from manifoldknn.model.fitted import graph_recipe
 from manifoldknn.model.geometry import searched
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids, row_ids
-from manifoldknn.walk.columns import block_width
+from manifoldknn.walk.label_columns import block_width
 
 
 @dataclass(frozen=True)

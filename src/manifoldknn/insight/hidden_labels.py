@@ -15,7 +15,7 @@ from manifoldknn.vote.hidden import (
     hidden_weights,
     judged,
 )
-from manifoldknn.vote.ties import SharedGraph
+from manifoldknn.vote.shared_graph import SharedGraph
 from manifoldknn.vote.votes import NeighborVote
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph
@@ -58,4 +58,5 @@ def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
             reach=fitted.walk.reach,
         )  # fmt: skip
     answered = fitted.labels.numbers(classifier.transduction_)
-    return judged(groups, logs, codes, fitted.vote, answered_shares(answered, n_classes))
+    weights, belonging = answered_shares(answered, n_classes), fitted.belonging.values.values
+    return judged(groups, logs, codes, fitted.vote, weights, belonging=belonging)

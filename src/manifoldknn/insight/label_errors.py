@@ -20,8 +20,8 @@ from manifoldknn.model.fitted import graph_recipe
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 from manifoldknn.vote.densities import DensityWalk
 from manifoldknn.vote.hidden import fold_numbers
+from manifoldknn.vote.shared_graph import ready_graph
 from manifoldknn.vote.sharpness import usual_sharpness
-from manifoldknn.vote.ties import ready_graph
 from manifoldknn.vote.votes import ClassVote, winners
 from manifoldknn.walk.choose import chosen_way
 from manifoldknn.walk.normalized import NormalizedGraph

@@ -47,10 +47,11 @@ def predicted(model: ManifoldKNNClassifier, X: Any, *, with_shares: bool) -> tup
     n = X.shape[0]
     codes, unreached = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.bool_)
     shares = np.empty((n if with_shares else 0, len(model.classes_)))
-    for part, votes, nobody in model.fitted_.steps.votes(model, X):
+    for part, votes, doubted, nobody in model.fitted_.steps.votes(model, X):
         codes[part], unreached[part] = winners(votes), nobody
+        codes[part][_too_doubtful(model, doubted)] = -1
         if with_shares:
-            shares[part] = votes
+            shares[part] = doubted
     if unreached.any():
         _resolve_unreached(model, X, unreached, shares, codes)
     return shares, codes
@@ -60,17 +61,22 @@ def answers_to(model: ManifoldKNNClassifier, X: Any) -> tuple[Shares, Codes, Mas
     """Return shares, class numbers and which rows nobody reaches, for new rows."""
     X = new_rows(model, X)
     made = reconstructed(model, X)
-    known = model.fitted_.walk.similarities
-    return answered(model, combined(made.z, made.indices, known, n_jobs=model.n_jobs), X)
+    known, belonging = model.fitted_.walk.similarities, model.fitted_.belonging
+    found = combined(made.z, made.indices, known, n_jobs=model.n_jobs)
+    return answered(model, found, X, belonging.of_new(made.z, made.indices, made.spacings))
 
 
 def answered(
-    model: ManifoldKNNClassifier, found: Similarities, X: Any
+    model: ManifoldKNNClassifier, found: Similarities, X: Any, belonging: Shares
 ) -> tuple[Shares, Codes, Mask]:
-    """Return shares, class numbers and the unreached among rows whose similarities are known."""
+    """Return shares, class numbers and the unreached among rows whose similarities are known.
+
+    So is how well they lie among others, `belonging`.
+    """
     fitted = model.fitted_
-    shares = fitted.shares(found.logs, X)
-    codes = winners(shares)
+    votes, shares = fitted.votes(found, X, belonging)
+    codes = winners(votes)
+    codes[_too_doubtful(model, shares)] = -1
     unreached = found.unreached
     if found is fitted.walk.similarities and not fitted.walk.converged:
         # The unfinished walk, warned about already, also leaves connected rows without weights.
@@ -80,6 +86,12 @@ def answered(
     if unreached.any():
         _resolve_unreached(model, X, unreached, shares, codes)
     return shares, codes, unreached
+
+
+def _too_doubtful(model: ManifoldKNNClassifier, shares: Shares) -> Mask:
+    """Tell for which rows the classifier abstains; those that nobody votes for come later."""
+    limit = model.abstain_below or 0.0
+    return np.asarray(shares.max(axis=1, initial=0.0) < limit)
 
 
 def _ask_nearest(
@@ -110,7 +122,7 @@ def _resolve_unreached(
         advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
     if model.on_unreached == "raise":
         raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
-    if model.on_unreached == "abstain":
+    if model.on_unreached == "abstain" or model.abstain_below:
         if len(shares):
             shares[unreached] = 1.0 / shares.shape[1]
         codes[unreached] = -1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn.base.labels import EncodedLabels
 from manifoldknn.exceptions import (
@@ -16,7 +18,10 @@ from manifoldknn.exceptions import (
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
+    from manifoldknn.graph.weights import ConstrainedGraph
+    from manifoldknn.vote.walks import Walked
 
+_FARTHEST = -1e9  # logarithm of a weight, or of a density
 _UNEQUAL = 5  # times as many labels as another class has
 
 
@@ -50,6 +55,27 @@ def warn_about_labels(labels: EncodedLabels, *, everything: bool) -> None:
             "among strings), or name your marker with unlabeled=.",
             EverythingLabeledWarning,
         )
+
+
+def warned_of_far_rows(walk: Walked, graph: ConstrainedGraph) -> Walked:
+    """Return a walk that does not claim to be accurate where its numbers have lost their digits.
+
+    A logarithm of -1e9 is known to 1e-7, and sums of many are less well. It is a warning where the
+    nearest neighbours of a row are so far, or all labels, however many steps away.
+    """
+    scale = walk.similarities.log_scale
+    far = int(((scale < _FARTHEST) & np.isfinite(scale)).sum())
+    logs = graph.log_weights.data if graph.is_sparse else graph.log_weights
+    if ((logs < _FARTHEST) & np.isfinite(logs)).any():
+        far = max(far, int((graph.log_degrees() < _FARTHEST).sum()))
+    if not far:
+        return walk
+    warn_caller(
+        f"{far} rows are so far from others, beside sigma, that numbers have too few digits for "
+        "them: their answers may be less accurate than tol. Raise sigma, or look for outliers.",
+        ConvergenceWarning,
+    )
+    return replace(walk, converged=False)
 
 
 def label_advice(classifier: ManifoldKNNClassifier) -> list[str]:

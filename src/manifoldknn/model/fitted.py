@@ -15,6 +15,7 @@ from manifoldknn.graph.constrained import GraphRecipe
 if TYPE_CHECKING:
     from manifoldknn.base.labels import EncodedLabels
     from manifoldknn.device.steps import Steps
+    from manifoldknn.extend.belonging import Belonging
     from manifoldknn.extend.offmanifold import OwnResiduals
     from manifoldknn.graph.links import HandLinks
     from manifoldknn.graph.spanning import Edges
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from manifoldknn.search.growing import GrowingIndex
     from manifoldknn.search.neighbors import Neighbors
     from manifoldknn.vote.partner import Partner
+    from manifoldknn.vote.similarities import Similarities
     from manifoldknn.vote.votes import Vote
     from manifoldknn.vote.walks import Walked
 
@@ -47,13 +49,18 @@ class Fitted:
     walk: Walked  # similarities of all rows
     vote: Vote  # from similarities to shares
     own: OwnResiduals  # of the rows that the graph has
+    belonging: Belonging  # how well all rows lie among the others
     arrivals: Arrivals | None = None  # rows taken in since the walk
     row_index: Any = None  # the index of the fitted frame
     partner: Partner | None = None  # who has a say in the vote, if anybody
 
-    def shares(self, logs: NDArray[Any], X: Any) -> NDArray[np.float64]:
-        """Return the votes for some rows, by their logarithms of similarities and by themselves."""
-        return self.vote.shares(logs, None if self.partner is None else self.partner.said(X))
+    def votes(
+        self, found: Similarities, X: Any, belonging: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the votes for rows X of some similarities, and the same less sure by doubts."""
+        said = None if self.partner is None else self.partner.said(X)
+        shares = self.vote.shares(found.logs, said)
+        return shares, self.vote.doubted(shares, found.log_scale, belonging)
 
 
 def graph_recipe(classifier: Any) -> GraphRecipe:

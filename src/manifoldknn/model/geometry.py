@@ -16,7 +16,7 @@ from manifoldknn.graph.constrained import candidate_count
 from manifoldknn.graph.spanning import Edges
 from manifoldknn.search.growing import GrowingIndex
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
-from manifoldknn.search.searchers import check_enough, is_searcher, searcher_for
+from manifoldknn.search.user_searches import check_enough, is_searcher, searcher_for
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier

@@ -127,7 +127,8 @@ def taken_in(
     fitted = model.fitted_
     made = reconstructed(model, X)
     found = combined(made.z, made.indices, fitted.walk.similarities)
-    shares, codes, unreached = answered(model, found, X)
+    belongs = fitted.belonging.of_new(made.z, made.indices, made.spacings)
+    shares, codes, unreached = answered(model, found, X, belongs)
     arrivals = fitted.arrivals
     if arrivals is None:
         arrivals = Arrivals.none(
@@ -143,6 +144,7 @@ def taken_in(
         arrivals=arrivals,
         index=index,
         walk=replace(fitted.walk, similarities=arrivals.similarities),
+        belonging=fitted.belonging.joined_by(made.gaps, belongs),
         labels=labels,
     )
     return grown, fitted.labels.decode(codes), unreached

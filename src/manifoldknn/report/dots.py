@@ -15,7 +15,6 @@ from manifoldknn.tables.session import Session
 from manifoldknn.vote.votes import normalized
 
 MOST_DOTS = 30_000
-UNSURE = 0.6  # confidence below which somebody should look
 _MOST_LABELED = MOST_DOTS // 3  # of them that are labelled
 _MOST_COLUMNS = 12  # whose cells are shown
 _LONGEST = 80  # characters
@@ -85,8 +84,12 @@ def packed_dots(
     at: NDArray[np.float64],
     confidence: NDArray[np.float64],
     odd: NDArray[np.bool_],
+    unsure: float,
 ) -> dict[str, Any]:
-    """Return what the script needs, a few bytes per row; `at` are places of the drawn `rows`."""
+    """Return what the script needs, a few bytes per row; `at` are places of the drawn `rows`.
+
+    Rows below `unsure` confidence need a look.
+    """
     clf = session.classifier
     codes = clf.fitted_.labels.numbers(clf.transduction_)
     weights, voters = np.zeros((len(codes), 0)), np.zeros((len(codes), 0), dtype=np.intp)
@@ -108,7 +111,7 @@ def packed_dots(
         "odd": _packed(odd[rows], "<u1"),
         "voters": _packed(dot_of[voters[rows]], "<i2"),
         "shares": _packed(np.round(255 * shares[rows]), "<u1"),
-        "unsure": UNSURE,
+        "unsure": unsure,
     }
 
 

@@ -27,7 +27,6 @@ from manifoldknn.base.render import rendered
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.report.dots import (
     MOST_DOTS,
-    UNSURE,
     brief,
     drawn_rows,
     numbered,
@@ -38,7 +37,7 @@ from manifoldknn.report.dots import (
 )
 from manifoldknn.report.raster import draw_points, png
 from manifoldknn.report.summary import known, summary_text
-from manifoldknn.tables.columns import grouped
+from manifoldknn.tables.column_uses import grouped
 from manifoldknn.tables.session import Session
 
 # Each is at least three times as light as a dark page and as dark as a white one.
@@ -74,11 +73,9 @@ def write_report(
 ) -> None:
     """Write the report of a run to ``options.report``, `data` coming from `summary_data`.
 
-    If `data` has ``trust``, a list of groups of answers with ``name``, ``rows`` and ``accuracy``
-    (None where unknown), they are shown beside the accuracy. ``columns`` and ``warnings`` may be
-    missing.
+    ``columns`` and ``warnings`` may be missing.
     """
-    clf = session.classifier
+    clf, unsure = session.classifier, data["trust"][0]["from"]
     found = suggest(clf, options.n, index=session.ids)
     errors = find_label_errors(clf, index=session.ids) if options.validate else None
     return_freed_memory()
@@ -87,7 +84,7 @@ def write_report(
     rows = drawn_rows(clf, np.concatenate([found.rows, suspects, far]))
     cells = shown_cells(session, rows)
     at = places(clf)[rows]
-    dots = packed_dots(session, rows, at, confidence, off_manifold > 1)
+    dots = packed_dots(session, rows, at, confidence, off_manifold > 1, unsure)
     dots |= {"columns": list(cells), "cells": list(cells.values())}
     dot_of = {int(row): dot for dot, row in enumerate(rows)}
     unlabeled = session.labels == ""
@@ -110,11 +107,13 @@ def write_report(
         classes=classes,
         weakest=sorted(filter(_mistakes, classes), key=_mistakes, reverse=True)[:3],
         vaguest=min(
-            (c for c in classes if c["mean"] is not None), key=itemgetter("mean"), default=None
+            (c for c in classes if c["mean"] is not None and c["number"] >= 0),
+            key=itemgetter("mean"),
+            default=None,
         ),
-        n_unsure=int((confidence[unlabeled] < UNSURE).sum()),
+        n_unsure=data["trust"][1]["rows"],
         n_odd=int((off_manifold[unlabeled] > 1).sum()),
-        unsure=UNSURE,
+        unsure=unsure,
         shown=list(cells),
         suggestions=[
             {"why": why} | _row(session, row, cells, dot_of)
@@ -181,7 +180,7 @@ def _classes(
             "number": code,
             "given": int((given == code).sum()) if code >= 0 else 0,
             "found": int(sizes[code + 1]),
-            "unsure": int((sure < UNSURE).sum()),
+            "groups": [group["per_class"][code] for group in data["trust"]] if code >= 0 else [],
             "mean": float(sure.mean()) if sure.size else None,
             "hidden": judged[code] if code >= 0 else _NOT_JUDGED,
         })  # fmt: skip
@@ -200,7 +199,7 @@ def _row(
     """Return name, dot, cells and neighbours of a row."""
     near = session.classifier.fitted_.lists.indices[row, :_NEIGHBORS_SHOWN]
     answers, dot = session.classifier.transduction_, dot_of[int(row)]
-    beside = (f"{brief(session.ids[i], 24)} ({brief(answers[i], 24)})" for i in near)
+    beside = (f"{brief(session.ids[i], 24)} ({brief(answers[i], 24) or 'none'})" for i in near)
     return {
         "id": ("row " if numbered(session) else "") + brief(session.ids[row], 60),
         "dot": dot,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from manifoldknn.base.render import rendered
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.cautions import confidence_words
+from manifoldknn.report.trust import SURE, trust_groups
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.hidden import HiddenLabels
 
@@ -32,13 +33,15 @@ def summary_data(
     clf = session.classifier
     names, counts = np.unique(predicted.astype(str), return_counts=True)
     unlabeled = session.labels == ""
-    sure = confidence[unlabeled]
+    sure, answers = confidence[unlabeled], clf.fitted_.labels.numbers(predicted)[unlabeled]
     return {
         "rows": health.n_rows,
         "labelled": health.n_labeled,
         "labels_per_class": {str(k): v for k, v in health.labels_per_class.items()},
         "predicted_per_class": dict(zip(names.tolist(), counts.tolist())),
         "mean_confidence": _number(sure.mean() if sure.size else math.nan),
+        "abstained": int((answers < 0).sum()),
+        "trust": trust_groups(clf.classes_, answers, sure, hidden, clf.abstain_below or SURE),
         "calibrated": clf.calibrated_,
         "confidence_is": confidence_words(clf),
         "unreached": int(clf.unreached_.sum()),
@@ -119,15 +122,32 @@ def known(value: float | None, form: str) -> str:
 def summary_text(data: dict[str, Any]) -> str:
     """Return the summary, from `summary_data`, as a few aligned lines."""
     given, found = data["labels_per_class"], data["predicted_per_class"]
+    groups = [{told["class"]: told for told in group["per_class"]} for group in data["trust"]]
     rows = [
-        [name or "(none)", f"{given.get(name, 0):,}", f"{found.get(name, 0):,}"]
+        [
+            name or "(none)", f"{given.get(name, 0):,}", f"{found.get(name, 0):,}",
+            *(_told(group.get(name)) for group in groups),
+        ]
         for name in given | found
-    ]
+    ]  # fmt: skip
     if len(rows) > _MOST_CLASSES:
-        rows = [*rows[:_MOST_CLASSES], [f"and {len(rows) - _MOST_CLASSES} more", "", ""]]
-    classes = as_table(["class", "labelled", "predicted"], rows)
+        rows = [*rows[:_MOST_CLASSES], [f"and {len(rows) - _MOST_CLASSES} more", *[""] * 4]]
+    header = ["class", "labelled", "predicted", *(group["name"] for group in data["trust"])]
+    classes = as_table(header, rows)
     values = {"data": data, "classes": classes, "known": known}
     return rendered("manifoldknn.report", "summary.txt", **values).rstrip("\n")
+
+
+def _told(group: dict[str, Any] | None) -> str:
+    """Return how many answers of a class a group has, and how many of its hidden labels were right.
+
+    >>> _told({"rows": 1200, "labels_judged": 9, "labels_found": 8}), _told(None)
+    ('1,200 (8 of 9 right)', '')
+    """
+    if group is None:
+        return ""
+    judged = f" ({group['labels_found']} of {group['labels_judged']} right)"
+    return f"{group['rows']:,}{judged if group['labels_judged'] else ''}"
 
 
 def as_table(header: list[str], rows: list[list[str]]) -> str:

@@ -14,7 +14,7 @@ from manifoldknn.search.faiss_threads import has_faiss
 from manifoldknn.search.inverted import InvertedIndex
 from manifoldknn.search.neighbors import ExactIndex, NeighborIndex, Neighbors
 from manifoldknn.search.repeated import RepeatedIndex, many_equal
-from manifoldknn.search.searchers import SearcherIndex, check_searcher, is_searcher, others
+from manifoldknn.search.user_searches import SearcherIndex, check_searcher, is_searcher, others
 
 logger = logging.getLogger(__name__)
 

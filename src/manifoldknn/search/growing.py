@@ -13,8 +13,10 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from manifoldknn.base import Array, Ints
-from manifoldknn.base.distances import EUCLIDEAN, squared_norms
+from manifoldknn.base.distances import EUCLIDEAN, is_angular, squared_norms
 from manifoldknn.search.neighbors import (
+    CheckedMetric,
+    ExactIndex,
     NeighborIndex,
     Neighbors,
     nearest_euclidean,
@@ -213,7 +215,10 @@ class GrowingIndex(NeighborIndex):
             late_moved, squares = away.values[start:], norms.values[start:]
             found = candidates_by_products(Q - center, late_moved, squares, count)
             return nearest_euclidean(Q, late, found, count)
+        if is_angular(late, self.metric):
+            return ExactIndex(late, metric=self.metric, n_jobs=1).query(Q, count)
         name = "euclidean" if self._euclidean else self.metric
+        name = CheckedMetric(name) if callable(name) else name
         block = np.asarray(pairwise_distances(Q, late, metric=name), dtype=np.float64)
         everyone = np.broadcast_to(np.arange(late.shape[0]), block.shape)
         if self._euclidean:  # sparse: products blur what is near

@@ -18,7 +18,13 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
 from manifoldknn.base import Array, Floats, Ints
-from manifoldknn.base.distances import EUCLIDEAN, euclidean_lists, squared_norms
+from manifoldknn.base.distances import (
+    EUCLIDEAN,
+    euclidean_lists,
+    is_angular,
+    squared_norms,
+    unit_rows,
+)
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads, thread_count
 from manifoldknn.search.faiss_threads import has_faiss
@@ -72,6 +78,23 @@ def check_metric(metric: Any, *, is_sparse: bool) -> None:
             f"metric={metric!r} is not available for sparse X; use 'euclidean', 'cosine' or "
             "'manhattan', or pass a dense X."
         )
+
+
+class CheckedMetric:
+    """A metric that the user wrote, which may not return everything."""
+
+    def __init__(self, metric: Any) -> None:
+        self._metric = metric
+
+    def __call__(self, one: Array, other: Array) -> float:
+        """Return the distance of two rows, or raise ValueError."""
+        distance = float(self._metric(one, other))
+        if not 0 <= distance < np.inf:
+            raise ValueError(
+                f"metric={self._metric!r} returned {distance}: a distance must be finite and not "
+                "negative. Check the function, or rescale X."
+            )
+        return distance
 
 
 class NeighborIndex(ABC):
@@ -136,6 +159,11 @@ class ExactIndex(NeighborIndex):
         self.n_jobs = n_jobs
         self._euclidean = metric in EUCLIDEAN if isinstance(metric, str) else False
         self._center: Array | None = None
+        self._centered: Any = None
+        self._directions: ExactIndex | None = None
+        if is_angular(X, metric):
+            self._directions = ExactIndex(unit_rows(X, metric), n_jobs=n_jobs)
+            return
         searched = X
         tree = isinstance(metric, str) and metric in _TREE_METRICS and not sparse.issparse(X)
         algorithm = "kd_tree" if tree and X.shape[1] <= _TREE_DIMENSIONS else "brute"
@@ -148,10 +176,12 @@ class ExactIndex(NeighborIndex):
             searched = X - self._center
         # Trees run in one thread unless told otherwise; brute force takes all cores by itself.
         jobs = -1 if n_jobs is None and X.shape[0] > _PARALLEL_ROWS else n_jobs
-        self._search: Any = NearestNeighbors(algorithm=algorithm, metric=metric, n_jobs=jobs)
+        named = CheckedMetric(metric) if callable(metric) else metric
+        self._search: Any = NearestNeighbors(algorithm=algorithm, metric=named, n_jobs=jobs)
         self._search.fit(searched)
         self._by_products = algorithm == "brute" and self._center is not None
-        self._centered = None if self._center is None else (searched, squared_norms(searched))
+        if self._center is not None:
+            self._centered = searched, squared_norms(searched)
         many = self._by_products and X.shape[0] > _PARALLEL_ROWS
         wide = X.shape[1] >= _FLAT_DIMENSIONS and has_faiss()
         self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and wide else None
@@ -182,6 +212,8 @@ class ExactIndex(NeighborIndex):
 
     def _nearest(self, Q: Any, n_neighbors: int, itself: Ints | None) -> Neighbors:
         """Return the nearest samples of rows, other than the row itself if that is a sample."""
+        if self._directions is not None:
+            return self._directions.by_direction(unit_rows(Q, self.metric), n_neighbors, itself)
 
         def nearest(part: slice) -> tuple[slice, Neighbors]:
             own = None if itself is None else itself[part]
@@ -196,6 +228,18 @@ class ExactIndex(NeighborIndex):
         for part, found in countdown(blocks, len(parts), "blocks of rows"):
             indices[part], distances[part] = found.indices, found.distances
         return Neighbors(indices, distances)
+
+    def by_direction(self, Q: Floats, n_neighbors: int, itself: Ints | None) -> Neighbors:
+        """Return the nearest of `unit_rows` by the angle between them."""
+        found = self._nearest(Q, n_neighbors, itself)
+        found.distances[:] = 0.5 * np.square(found.distances)
+        none = np.flatnonzero(Q[:, -1])  # rows without a direction are 1 away from all
+        first = np.tile(np.arange(min(n_neighbors + 1, self.n_samples)), (len(none), 1))
+        away = np.ones(first.shape)
+        if itself is not None:
+            away[first == itself[none, None]] = np.inf
+        found.indices[none], found.distances[none] = sorted_neighbors(first, away, n_neighbors)
+        return found
 
     def _rows_at_once(self) -> int:
         """Return how many rows are searched between two looks at the clock."""

@@ -63,17 +63,9 @@ def is_missing(cell: str, na: Collection[str] = ()) -> bool:
 
 
 def numbers(cells: list[str]) -> NDArray[np.float64] | None:
-    """Return cells as numbers, NaN where missing; None if some are no numbers.
+    """Return cells of a column as numbers, NaN where missing; None if some are no numbers.
 
-    Parameters
-    ----------
-    cells : list of str
-        Cells of one column.
-
-    Returns
-    -------
-    ndarray of float64 or None
-        Infinite values are left for the caller to judge.
+    Infinite values are left for the caller to judge.
 
     Examples
     --------

@@ -137,16 +137,16 @@ def answers(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the share of the answer, and its lead over the largest share of another class.
 
-    A given label that loses the vote has a margin below 0. Both are 0 where there is no answer, -1
-    in `codes`, and where no label reaches the row, so that its answer is a guess that nobody voted
-    for.
+    A given label that loses the vote has a margin below 0. Where the classifier abstains, -1 in
+    `codes`, they are those of the answer it would have given. Both are 0 where no label reaches the
+    row, so that its answer is a guess that nobody voted for.
 
     >>> shares = np.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0]])
     >>> answers(shares, np.array([0, 1, 0]), np.array([False, False, True]))
     (array([0.75, 0.25, 0.  ]), array([ 0.5, -0.5,  0. ]))
     """
-    rows, chosen = np.arange(len(shares)), np.maximum(codes, 0)
-    voted = (codes >= 0) & ~unreached
+    rows, chosen = np.arange(len(shares)), np.where(codes >= 0, codes, shares.argmax(axis=1))
+    voted = ~unreached
     own = shares[rows, chosen]
     others = shares.copy()
     others[rows, chosen] = 0.0

@@ -27,13 +27,22 @@ from manifoldknn.insight.suggestions import Suggestions, suggest
 from manifoldknn.model.cautions import partner_words
 from manifoldknn.search.neighbors import check_metric
 from manifoldknn.tables import cells
-from manifoldknn.tables.columns import alarms, every_use, left_out_notes, manner_notes
+from manifoldknn.tables.column_uses import alarms, every_use, left_out_notes, manner_notes
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.linkfile import read_links
 from manifoldknn.tables.profile import Use
 from manifoldknn.tables.table import Table, TableError, format_of, open_table, said_name
 
-__all__ = ["Session", "as_options", "column_ids", "learn", "noted", "open_input", "stage"]
+__all__ = [
+    "Session",
+    "as_options",
+    "column_ids",
+    "learn",
+    "noted",
+    "open_input",
+    "said_as_options",
+    "stage",
+]
 
 logger = logging.getLogger("manifoldknn")
 
@@ -81,7 +90,7 @@ class Session:
     def suggested(self, n: int) -> Suggestions:
         """Return rows to label next, also where labels are too few to learn from."""
         source = self.unlearned or {"source": self.classifier}
-        with stage(self.seconds, "suggestions"), noted(self.notes), _said_as_options(self.ids):
+        with stage(self.seconds, "suggestions"), noted(self.notes), said_as_options(self.ids):
             return suggest(n=n, index=self.ids, **source)
 
 
@@ -128,7 +137,7 @@ def noted(notes: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _said_as_options(ids: NDArray[Any] | None = None) -> Iterator[None]:
+def said_as_options(ids: NDArray[Any] | None = None) -> Iterator[None]:
     """Let errors about parameters name the options that set them, and rows by their ids."""
     try:
         yield
@@ -171,7 +180,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     wanted["partner"] = None if options.partner == "none" else options.partner
     make = as_published if options.as_published else ManifoldKNNClassifier
     classifier = make(**{name: value for name, value in wanted.items() if value is not None})
-    with _said_as_options():
+    with said_as_options():
         check_parameters(classifier.get_params(deep=False))
         check_metric(classifier.metric, is_sparse=False)
     used = _used_columns(table, options, notes)
@@ -206,7 +215,7 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
     if begins and len(set(labels.tolist()) - {""}) < 2:
         unlearned = {"source": X, "y": labels, "estimator": classifier, **links}
     else:
-        with timed_stages(seconds, after=return_freed_memory), noted(notes), _said_as_options(ids):
+        with timed_stages(seconds, after=return_freed_memory), noted(notes), said_as_options(ids):
             classifier.fit(X, labels, **links)
         notes.extend(partner_words(classifier))
         classifier.fitted_.index.release()  # from here on nobody's neighbours are searched

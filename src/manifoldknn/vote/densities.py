@@ -32,7 +32,7 @@ from manifoldknn.walk.levels import Columns, Solution
 from manifoldknn.walk.reduction import solve_columns
 
 if TYPE_CHECKING:
-    from manifoldknn.vote.ties import ReadyGraph
+    from manifoldknn.vote.shared_graph import ReadyGraph
 
 FIRST_REACH = 4.0  # before β is known
 _SHARE_FOR_SUMS = 0.25  # of the tolerance, for s; the rest is for f

@@ -23,11 +23,11 @@ from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads, thread_count
 from manifoldknn.graph.constrained import GraphRecipe
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
+from manifoldknn.vote.shared_graph import SharedGraph
 from manifoldknn.vote.sharpness import FOLDS
-from manifoldknn.vote.ties import SharedGraph
 from manifoldknn.vote.votes import Vote, winners
 from manifoldknn.walk.choose import chosen_way, prepared_graph
-from manifoldknn.walk.columns import log_label_weights
+from manifoldknn.walk.label_columns import log_label_weights
 from manifoldknn.walk.normalized import NormalizedGraph
 
 __all__ = [
@@ -303,14 +303,20 @@ def judged(
     vote: Vote,
     class_weights: NDArray[np.float64],
     said: Sequence[NDArray[np.float64]] = (),
+    *,
+    belonging: NDArray[np.float64],
 ) -> HiddenLabels:
     """Let the vote of a fit answer for hidden rows, by their log f or log w̄, and a partner's log s.
 
-    `class_weights` are the shares of all rows that are answered with each class.
+    `class_weights` are the shares of all rows that are answered with each class, and `belonging`
+    how well all rows lie among the others.
     """
     rows = np.concatenate([*groups, np.empty(0, dtype=np.intp)])
     order = np.argsort(rows)
-    voted = [vote.shares(*both) for both in zip_longest(logs, said)]
+    voted = [
+        vote.doubted(vote.shares(found, also), found.max(axis=1), belonging[group])
+        for group, found, also in zip_longest(groups, logs, said)
+    ]
     shares = np.concatenate(voted or [np.empty((0, 0))])
     shares = shares.reshape(len(rows), len(class_weights))
     rows = rows[order]

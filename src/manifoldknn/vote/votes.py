@@ -5,7 +5,8 @@
       p_c = (1 - ε) · π_c f_c^β / Σ_c π_c f_c^β + ε / C,   ε = 0.02,
 
   so that no answer is ever quite certain; π is the prior and β the sharpness. Where a partner has a
-  say (see `partner`), π_c f_c^β s_c^γ stands in place of π_c f_c^β.
+  say (see `partner`), π_c f_c^β s_c^γ stands in place of π_c f_c^β. Rows unlike anything labelled
+  are doubted (see `doubt`).
 - `NeighborVote`, the paper's. The k labelled samples with the largest walk weights vote with
   those weights.
 
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldknn.vote.doubt import doubted, trust
 from manifoldknn.vote.similarities import row_chunks
 
 DOUBT = 0.02  # ε, what is shared out over all classes whatever the densities say
@@ -30,6 +32,8 @@ _TIE = 1e-9  # sums closer than this share are equal: rounding must not choose a
 class ClassVote:
     """The vote of class densities, with shares π that sum to 1, sharpness β, and a partner's γ.
 
+    `usual` is log f̂, what most labels reach of their own class: see `doubt`.
+
     >>> ClassVote(np.array([0.5, 0.5]), 1.0).shares(np.log([[1.0, 0.25]]))
     array([[0.794, 0.206]])
     """
@@ -37,6 +41,7 @@ class ClassVote:
     prior: NDArray[np.float64]
     sharpness: float
     partner_weight: float = 0.0
+    usual: float = -np.inf
 
     def shares(
         self, logs: NDArray[Any], said: NDArray[np.float64] | None = None
@@ -53,6 +58,12 @@ class ClassVote:
         powers *= (1.0 - DOUBT) / np.where(reached, powers.sum(axis=1, keepdims=True), 1.0)
         powers += DOUBT / len(self.prior) * reached
         return powers
+
+    def doubted(
+        self, shares: NDArray[np.float64], log_scale: NDArray[Any], belonging: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return shares less sure where densities are small, or a row does not belong."""
+        return doubted(shares, trust(log_scale, self.usual, belonging))
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,13 @@ class NeighborVote:
             weights, voters = heaviest(logs[part], self.n_neighbors)
             out[part] = class_shares(weights, self.classes_of[voters], len(self.prior))
         return normalized(out * self.prior)
+
+    def doubted(
+        self, shares: NDArray[np.float64], log_scale: Any, belonging: Any
+    ) -> NDArray[np.float64]:
+        """Return shares as they are: they are no probabilities."""
+        del log_scale, belonging
+        return shares
 
 
 Vote = ClassVote | NeighborVote

@@ -14,10 +14,10 @@ from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
+from manifoldknn.vote.shared_graph import ReadyGraph
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.vote.ties import ReadyGraph
 from manifoldknn.walk.choose import chosen_way, prepared_graph
-from manifoldknn.walk.columns import block_width, log_label_weights
+from manifoldknn.walk.label_columns import block_width, log_label_weights
 from manifoldknn.walk.levels import Columns
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import ReducedGraph, solve_columns

@@ -141,8 +141,8 @@ class Preconditioner:
 
     Parameters
     ----------
-    s : csr_array
-        S without must-links.
+    off : csr_array
+        -αS without must-links.
     links : csr_array of shape (n_rows, n_classes)
         D^-½Y of must-links: S lacks its product with its transpose, less the diagonal.
     half_log_degrees : ndarray of shape (n_rows,)
@@ -161,7 +161,7 @@ class Preconditioner:
 
     def __init__(
         self,
-        s: Any,
+        off: Any,
         links: Any,
         half_log_degrees: NDArray[np.float64],
         levels: Levels,
@@ -169,16 +169,17 @@ class Preconditioner:
         together: Alone = ALONE,
     ) -> None:
         half, self._together = half_log_degrees, together
-        n = s.shape[0]
+        n = off.shape[0]
         weight, place = np.ones(n), np.arange(n)  # of a row in its group of the last level
-        s, across = (s, s) if together.size == 1 else (s[:, :n], sparse.coo_array(s[:, n:]))
-        # A is never written out: it is this diagonal, `factor` times this matrix, and must-links.
-        plain, factor, matrix = 1.0 + alpha * _row_squares(links), -alpha, s
-        self._maps: list[tuple[Any, Any]] = []
-        self._diagonals: list[NDArray[np.float32]] = []
+        own, across = (
+            (off, off) if together.size == 1 else (off[:, :n], sparse.coo_array(off[:, n:]))
+        )
+        # A is never written out: it is this diagonal, this matrix, and must-links.
+        plain, matrix = 1.0 + alpha * _row_squares(links), own
+        self._gathers: list[Any] = []
+        self._sums: list[Any] = []  # [P_m D_m⁻¹]: what groups say, and what their rows do
         for group in levels:
-            diagonal = plain + factor * matrix.diagonal() - alpha * _row_squares(links)
-            self._diagonals.append((1.0 / diagonal).astype(np.float32)[:, None])
+            diagonal = plain + matrix.diagonal() - alpha * _row_squares(links)
             m = int(group.max(initial=-1)) + 1
             top = np.full(m, -np.inf)
             np.maximum.at(top, group, half)
@@ -191,10 +192,10 @@ class Preconditioner:
             plain = np.bincount(group, np.square(root) * plain, minlength=m).astype(np.float64)
             matrix = sparse.csr_array(gather @ matrix @ spread)
             links, half = sparse.csr_array(gather @ links), top + 0.5 * np.log(square)
-            self._maps.append((spread.astype(np.float32), gather.astype(np.float32)))
+            self._gathers.append(gather.astype(np.float32))
+            self._sums.append(_beside(spread, 1.0 / diagonal))
         if together.size == 1:
-            self._mine, smallest = slice(None), factor * matrix - alpha * (links @ links.T)
-            smallest = smallest.toarray()
+            self._mine, smallest = slice(None), (matrix - alpha * (links @ links.T)).toarray()
             smallest[np.diag_indices_from(smallest)] += plain
         else:
             sizes = np.zeros(together.size, dtype=np.intp)
@@ -204,11 +205,11 @@ class Preconditioner:
             of_groups = np.zeros((ends[-1], links.shape[1]))
             of_groups[self._mine] = links.toarray()
             smallest = np.zeros((ends[-1], ends[-1]))
-            smallest[self._mine, self._mine] = (factor * matrix).toarray() + np.diag(plain)
+            smallest[self._mine, self._mine] = matrix.toarray() + np.diag(plain)
             place = place + self._mine.start
             theirs, weights = together.halo(place)[n:], together.halo(weight)[n:]
             values = across.data * weight[across.row] * weights[across.col]
-            np.add.at(smallest, (place[across.row], theirs[across.col]), factor * values)
+            np.add.at(smallest, (place[across.row], theirs[across.col]), values)
             of_groups = together.sum(of_groups)
             smallest = together.sum(smallest) - alpha * (of_groups @ of_groups.T)
         # Symmetric: seen as its transpose, LAPACK needs no copy of it.
@@ -217,17 +218,16 @@ class Preconditioner:
     def __call__(self, residual: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return M⁻¹ times a block of columns."""
         seen = [residual]
-        for _, gather in self._maps:
+        for gather in self._gathers:
             seen.append(gather @ seen[-1])
         coarse = own = seen.pop()
         if self._together.size > 1:
-            coarse = np.zeros((len(self._inverse), residual.shape[1]), dtype=np.float32)
+            coarse = np.zeros((len(self._inverse), residual.shape[1]), dtype=own.dtype)
             coarse[self._mine] = own
             coarse = self._together.sum(coarse)
         out: NDArray[np.float32] = self._inverse[self._mine] @ coarse
-        for (spread, _), diagonal in zip(reversed(self._maps), reversed(self._diagonals)):
-            out = spread @ out
-            out += diagonal * seen.pop()
+        for sums in reversed(self._sums):
+            out = sums @ np.concatenate([out, seen.pop()])
         return out
 
 
@@ -248,9 +248,13 @@ def restricted(levels: Levels, rows: NDArray[np.intp]) -> Levels:
     """
     out: list[NDArray[np.intp]] = []
     for group in levels:
-        there, numbers = np.unique(group[rows], return_inverse=True)
-        out.append(numbers.astype(np.intp))
-        rows = there
+        there, first, found = np.unique(group[rows], return_index=True, return_inverse=True)
+        # In the order of their first rows: who stands near each other here does so in the next.
+        order = np.argsort(first)
+        number = np.empty(len(order), dtype=np.intp)
+        number[order] = np.arange(len(order))
+        out.append(number[found])
+        rows = there[order]
     return tuple(out)
 
 
@@ -260,6 +264,17 @@ def _in_groups(values: NDArray[np.float64], group: NDArray[np.intp]) -> Any:
     narrow = narrowest(n)
     places = group.astype(narrow), np.arange(n + 1, dtype=narrow)
     return sparse.csr_array((values, *places), shape=(n, m))
+
+
+def _beside(spread: Any, diagonal: NDArray[np.float64]) -> Any:
+    """Return [spread, diag(diagonal)] in single precision: two entries in every row."""
+    n, m = spread.shape
+    data = np.stack([spread.data, diagonal], axis=1).astype(np.float32)
+    narrow = narrowest(n + m)
+    places = np.stack([spread.indices, np.arange(m, m + n)], axis=1).astype(narrow)
+    return sparse.csr_array(
+        (data.ravel(), places.ravel(), np.arange(0, 2 * n + 1, 2, dtype=narrow)), shape=(n, m + n)
+    )
 
 
 def _row_squares(matrix: Any) -> NDArray[np.float64]:

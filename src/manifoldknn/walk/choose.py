@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.walk.aggregates import Levels, aggregates
-from manifoldknn.walk.fill import factorization_pays
+from manifoldknn.walk.factor_cost import factorization_pays
+from manifoldknn.walk.iteration import LONG_WALK
 from manifoldknn.walk.normalized import NormalizedGraph
 from manifoldknn.walk.reduction import ReducedGraph, reduced_graph
-from manifoldknn.walk.restriction import LONG_WALK
 
 logger = logging.getLogger(__name__)
 
@@ -81,22 +81,7 @@ class Way:
 
 
 def chosen_way(graph: NormalizedGraph, alpha: float, *, n_columns: int) -> Way:
-    """Return the way in which so many columns are had soonest.
-
-    Parameters
-    ----------
-    graph : NormalizedGraph
-        The graph.
-    alpha : float
-        Share of strength kept per step.
-    n_columns : int
-        How many columns will be wanted in all.
-
-    Returns
-    -------
-    Way
-        Named.
-    """
+    """Return the way in which `n_columns`, as many as will be wanted in all, are had soonest."""
     if not graph.is_sparse:
         return _told(Way("dense", reason="every pair has an edge"))
     if factorization_pays(graph, n_columns, alpha):
@@ -127,25 +112,10 @@ def prepared_graph(
     *,
     n_jobs: int | None = 1,
 ) -> NormalizedGraph | ReducedGraph:
-    """Make a graph ready for a way.
+    """Make a graph ready for a way, which is its own or that of a graph much like it.
 
-    Parameters
-    ----------
-    graph : NormalizedGraph
-        The graph.
-    stay : ndarray of int
-        Samples where walks may start, or that are looked at: they are not eliminated.
-    alpha : float
-        Share of strength kept per step.
-    way : Way
-        Of this graph, or of one much like it.
-    n_jobs : int, optional
-        Threads of products; all cores if None.
-
-    Returns
-    -------
-    NormalizedGraph or ReducedGraph
-        The latter without rows that can be filled in later.
+    Samples that `stay` are not eliminated: walks may start there, or they are looked at. A reduced
+    graph lacks rows that can be filled in later. Products take `n_jobs` threads, all cores if None.
     """
     if way.name != "iterate":
         return graph.going(factorize=way.name == "factorise")

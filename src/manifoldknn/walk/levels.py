@@ -31,7 +31,7 @@ import numpy as np
 
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.graph.together import Alone
-from manifoldknn.walk.restriction import LOG_CUT, Parts
+from manifoldknn.walk.iteration import LOG_CUT, Parts
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +46,7 @@ _TINY = float(np.finfo(float).tiny)
 _LOG_2 = float(np.log(2.0))
 _LOG_LARGE = 60.0  # of a guess, on the scale of the right-hand side
 _SETTLES = 1e-5  # the finest tolerance at which that says something, in single precision
+_SETTLES_UP_TO = 1 - 2.5e-4  # α: longer walks change too slowly for that to be seen
 _FIRST_LOOK, _BETWEEN_LOOKS = 0.05, 3.0  # residual at which rows are looked at, and how it falls
 _ENOUGH = 0.9  # share of final rows at which the others are better solved on their own
 
@@ -227,7 +228,7 @@ def solve_by_levels(
     jobs = [_Job(arange(own), arange(columns.n_columns))]
     while jobs:
         jobs.extend(solver.level(jobs.pop()))
-    reach = np.inf if solver.exact else columns.reach
+    reach = np.inf if solver.exact and not solver.lost else columns.reach
     return Solution(solver.log_x, solver.n_iter, solver.converged, reach)
 
 
@@ -257,6 +258,7 @@ class _Levels:
         self.n_iter = 0
         self.converged = True
         self.exact = False
+        self.lost = False  # whether entries that nobody asked for underflowed
 
     def level(self, job: _Job) -> list[_Job]:
         """Solve one job as far as it is accurate; return what is left of it."""
@@ -308,6 +310,14 @@ class _Levels:
             log_error = self.xp.logaddexp(log_error, self._cut_flow(log_x, parts.n_cut))
         self.n_iter, self.exact = self.n_iter + 1, True
         accurate, _ = self.accurate(parts.rows, cols, log_x, log_error, number=parts.number)
+        least = log_error - float(np.log(self.tol))
+        silent = parts.runs.max(rhs) == 0
+        nobody = silent & silent.all(axis=0) if parts.n_cut else silent
+        least[nobody] = -np.inf  # nobody comes there, which is exact
+        self.lost |= bool((accurate & (log_x < parts.spread(least))).any())
+        if self.graph.factorize:  # parts are connected: what is lost there is so small
+            log_error[silent] = -np.inf
+            self.xp.maximum(log_x, parts.spread(log_error), out=log_x)
         return log_x, accurate, True
 
     def _refined(
@@ -325,7 +335,7 @@ class _Levels:
         idle = None if sourced.all() else ~sourced[parts.number]
         going = sourced.any(axis=0)
         settling = None
-        rough = self.columns.settle and self.tol >= _SETTLES
+        rough = self.columns.settle and self.tol >= _SETTLES and self.alpha <= _SETTLES_UP_TO
         if rough and self.wanted is not None and not parts.n_cut:
             log_scale = xp.where(sourced, scale, -np.inf)[:, going]
             settling = _Settling(self, parts, cols[going], log_scale, solver.x[:, going], begun)

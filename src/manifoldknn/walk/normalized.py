@@ -18,7 +18,7 @@ from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.aggregates import Levels, restricted
 from manifoldknn.walk.factor import DenseInverse, FactorizedInverse
-from manifoldknn.walk.restriction import LOG_CUT, Parts, SparseRestriction
+from manifoldknn.walk.iteration import LOG_CUT, Parts, SparseRestriction
 
 Restriction = SparseRestriction | FactorizedInverse | DenseInverse
 

@@ -238,7 +238,7 @@ class _Parts:
     def _weight(self, new: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a bound on what news can add to an entry, by what counts: for part and column.
 
-        The smaller of two: the second bound of `restriction`, √d_i · max_m (Δ_m / √d_m) / (1 - α);
+        The smaller of two: the second bound of `iteration`, √d_i · max_m (Δ_m / √d_m) / (1 - α);
         and Σ_m Δ_m / x_m / (1 - α), as a walker from i comes to m no more often than x_i / x_m.
         """
         half = 0.5 * self.division.inside.log_degrees

@@ -4,7 +4,7 @@ A graph of samples has many rows with three to six neighbours. Two rounds of
 elimination halve the number of rows for half as many entries more, and the smaller
 system, scaled to a diagonal of ones again, is better conditioned as well.
 
-The bounds of `restriction` hold for the smaller system. Eliminating rows leaves the
+The bounds of `iteration` hold for the smaller system. Eliminating rows leaves the
 smallest eigenvalue at 1 - α or above, and A√d ≥ (1 - α)√d for the rows that stay;
 scaling up by s ≥ 1 turns √d into √d / s and keeps both.
 """
@@ -95,19 +95,9 @@ class ReducedGraph:
     def from_core(
         self, log_core: NDArray[np.float64], rows: NDArray[np.intp] | None = None
     ) -> NDArray[np.float64]:
-        """Return the logarithms of all rows, given those of the core.
+        """Return logarithms of all rows, or of those wanted, given those of the core's solution.
 
-        Parameters
-        ----------
-        log_core : ndarray of shape (n_core, n_columns)
-            Logarithms of the solution of the smaller system.
-        rows : ndarray of int, optional
-            The rows wanted, if not all.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_columns)
-            The same, and those of the eliminated rows. Rows of the core alone cost nothing.
+        Rows of the core alone cost nothing.
         """
         if rows is not None:
             at = self.places[rows]

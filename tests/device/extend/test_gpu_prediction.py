@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the GPU path is not tested")
 
 from manifoldknn.device.extend import prediction  # noqa: E402
-from manifoldknn.device.extend.prediction import KnownSimilarities, device_votes  # noqa: E402
+from manifoldknn.device.extend.prediction import KnownSimilarities, device_similarities  # noqa: E402
 from manifoldknn.device.search.index import TorchIndex  # noqa: E402
 from manifoldknn.extend.reconstruct import reconstruction  # noqa: E402
 from manifoldknn.search.neighbors import ExactIndex  # noqa: E402
@@ -42,11 +42,13 @@ def test_combined_similarities(dtype):
     near = np.argsort(rng.random((200, 50)), axis=1)[:, :4]
     expected = combined(z, near, table)
     here = KnownSimilarities(table, opened(rng.random((50, 3))).device_rows)
-    logs, unreached = here.combined(torch.from_numpy(z), torch.from_numpy(near))
+    logs, scale = here.combined(torch.from_numpy(z), torch.from_numpy(near))
+    unreached = torch.isneginf(scale)
     assert logs.numpy().dtype == dtype
     assert (unreached.numpy() == expected.unreached).all()
     assert unreached.any()
     np.testing.assert_allclose(np.exp(logs.numpy()), np.exp(expected.logs), atol=1e-6)
+    np.testing.assert_allclose(scale.numpy(), expected.log_scale, rtol=1e-6)
     if dtype == np.float32:  # all weight on one row: its own numbers, to the last bit
         assert (logs[:50].numpy() == table.logs[near[:50, 0]]).all()
 
@@ -62,11 +64,16 @@ def test_votes_of_new_rows(metric, vote):
     expected = combined(made.z, made.indices, table)
     index = opened(X, metric)
     here = KnownSimilarities(table, index.device_rows)
-    parts = list(device_votes(Q, index, here, vote.shares, n_neighbors=7))
-    shares = np.concatenate([part[1] for part in parts])
+    parts = list(device_similarities(Q, index, here, 7))
+    shares = np.concatenate([vote.shares(found.logs) for _, found, _ in parts])
     np.testing.assert_allclose(shares, vote.shares(expected.logs), atol=1e-5)
-    nobody = np.concatenate([part[2] for part in parts])
+    nobody = np.concatenate([found.unreached for _, found, _ in parts])
     assert (nobody == expected.unreached).all()
+    z, near, spacings = (np.concatenate([part[2][i] for part in parts]) for i in range(3))
+    np.testing.assert_allclose(z, made.z, atol=1e-6)
+    assert (near == made.indices).all()
+    np.testing.assert_allclose(spacings, made.spacings, atol=1e-6)
+    assert (spacings[:20] == 0).all()
 
 
 def test_chunks_shrink_when_memory_runs_out(monkeypatch):
@@ -83,14 +90,14 @@ def test_chunks_shrink_when_memory_runs_out(monkeypatch):
         return honest(points, samples, near)
 
     here = KnownSimilarities(known(200, 4, decades=5), index.device_rows)
-    expected = list(device_votes(Q, index, here, VOTE.shares, n_neighbors=5))
+    expected = list(device_similarities(Q, index, here, 5))
     assert len(expected) == 1
     monkeypatch.setattr(prediction, "torch_simplex_weights", full)
-    parts = list(device_votes(Q, index, here, VOTE.shares, n_neighbors=5))
+    parts = list(device_similarities(Q, index, here, 5))
     assert len(parts) > 7
     assert sizes[0] == 300
     np.testing.assert_allclose(
-        np.concatenate([part[1] for part in parts]), expected[0][1], atol=1e-7
+        np.concatenate([part[1].logs for part in parts]), expected[0][1].logs, atol=1e-7
     )
 
 
@@ -100,4 +107,4 @@ def test_new_rows_that_are_not_finite_are_refused():
     here = KnownSimilarities(known(50, 4), index.device_rows)
     X[2, 1] = np.nan
     with pytest.raises(ValueError, match="Input X contains NaN"):
-        list(device_votes(X, index, here, VOTE.shares, n_neighbors=5))
+        list(device_similarities(X, index, here, 5))

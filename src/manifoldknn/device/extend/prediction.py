@@ -6,13 +6,13 @@ is that of the CPU itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.tensors import is_out_of_memory, is_tensor, moved, release, tile_rows, to_host
 from manifoldknn.device.checked_samples import check_finite, check_size
 from manifoldknn.device.extend.simplex import torch_simplex_weights
@@ -38,27 +38,21 @@ class KnownSimilarities:
     def combined(self, z: Any, near: Any) -> tuple[Any, Any]:
         """Return log Σ z_i w(x_i,·) for convex weights z of the samples `near`.
 
-        Each row less its largest, and where no neighbour that counts was reached.
+        Each row less its largest, and these: -inf where no neighbour that counts was reached.
         """
         kernels = TorchKernels(z.device)
         logs = combined_logarithms(z, near, self._logs, self._log_scale, kernels)
         largest = logs.amax(1, keepdim=True)
-        unreached = torch.isneginf(largest)
-        return (logs - torch.where(unreached, 0.0, largest)).to(self._logs.dtype), unreached[:, 0]
+        scale = torch.where(torch.isneginf(largest), 0.0, largest)
+        return (logs - scale).to(self._logs.dtype), largest[:, 0]
 
 
-def device_votes(
-    X: Any,
-    index: TorchIndex,
-    known: KnownSimilarities,
-    shares: Callable[[NDArray[Any]], NDArray[np.float64]],
-    *,
-    n_neighbors: int,
-) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
-    """Yield chunks of new rows: the shares of their votes, and which nobody votes for.
+def device_similarities(
+    X: Any, index: TorchIndex, known: KnownSimilarities, n_neighbors: int
+) -> Iterator[tuple[slice, Similarities, tuple[Floats, Ints, Floats]]]:
+    """Yield chunks of new rows: their similarities, and how they are combined of samples.
 
-    `shares` makes class shares of logarithms of similarities: rows that sum to 1, all 0 where
-    nobody votes.
+    The latter are convex weights, the samples, and the distance to the nearest of them.
     """
     rows = index.device_rows
     assert rows is not None
@@ -76,13 +70,15 @@ def device_votes(
                 check_size(new)
             near, _ = index.device_query(new, n_neighbors)
             z = torch_simplex_weights(new, rows.exact, near)
-            logs, unreached = (to_host(found) for found in known.combined(z, near))
+            spacings = torch.linalg.vector_norm(rows.exact[near[:, 0]] - new, dim=1)
+            logs, scale = (to_host(found) for found in known.combined(z, near))
+            made = to_host(z), to_host(near, np.intp), to_host(spacings, np.float64)
         except RuntimeError as error:
             if not is_out_of_memory(error) or step == 1:
                 raise
             step = max(1, step // 2)
         else:
-            yield part, shares(logs), unreached
+            yield part, Similarities(logs, scale), made
             start = part.stop
             continue
         release(rows.device)

@@ -28,8 +28,8 @@ from manifoldknn.vote.densities import FIRST_REACH
 from manifoldknn.vote.similarities import Similarities
 from manifoldknn.vote.walks import Walked
 from manifoldknn.walk import choose as ways
+from manifoldknn.walk.iteration import LONG_WALK
 from manifoldknn.walk.levels import Columns, solve_by_levels
-from manifoldknn.walk.restriction import LONG_WALK
 
 logger = logging.getLogger(__name__)
 

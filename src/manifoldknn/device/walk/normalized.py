@@ -13,11 +13,11 @@ from manifoldknn.device.graph.constrained import TorchGraph
 from manifoldknn.device.graph.spanning import connected_parts
 from manifoldknn.device.kernels import Runs, TorchKernels, ragged
 from manifoldknn.device.walk.aggregates import Levels, Preconditioner, aggregates
+from manifoldknn.device.walk.iteration import TorchRestriction
 from manifoldknn.device.walk.products import WalkMatrix, WalkOperator
-from manifoldknn.device.walk.restriction import TorchRestriction
 from manifoldknn.graph.together import ALONE
 from manifoldknn.graph.weights import row_log_sums
-from manifoldknn.walk.restriction import LOG_CUT, Parts
+from manifoldknn.walk.iteration import LOG_CUT, Parts
 
 _TERMS = 1 << 26  # logarithms that are added up at a time
 

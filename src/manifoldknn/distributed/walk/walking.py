@@ -20,7 +20,9 @@ from manifoldknn.distributed.walk.shared import Links, Shared
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.search.neighbors import Neighbors
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
+from manifoldknn.vote.doubt import usual_density
 from manifoldknn.vote.hidden import hidden_groups, hidden_tolerance
+from manifoldknn.vote.shared_graph import SharedGraph
 from manifoldknn.vote.sharpness import (
     best_sharpness,
     resolved_reach,
@@ -28,12 +30,11 @@ from manifoldknn.vote.sharpness import (
     usual_sharpness,
 )
 from manifoldknn.vote.similarities import Similarities
-from manifoldknn.vote.ties import SharedGraph
 from manifoldknn.vote.walks import Walked, walk_by_class
 from manifoldknn.walk.aggregates import aggregates
 from manifoldknn.walk.choose import MANY_ROWS, Way, chosen_alpha
+from manifoldknn.walk.iteration import LONG_WALK
 from manifoldknn.walk.normalized import NormalizedGraph
-from manifoldknn.walk.restriction import LONG_WALK
 
 _GROUPS = 1000  # of rows, on all machines, that a preconditioner solves exactly
 _CLOSER = 0.1  # of the tolerance: machines that share rows then agree with one that has all
@@ -78,6 +79,7 @@ class WalkedRows:
     alpha: float
     sharpness: float
     calibrated: bool
+    usual: float
     n_iter: int
     converged: bool
     halo_bytes: int
@@ -134,6 +136,7 @@ def walked_together(
     reach, start, n_iter, free = FIRST_REACH, None, 0, isinstance(sharpness, str)
     groups = labels.groups() if free and n_classes > 1 else []
     logs: NDArray[np.float64] = np.empty((0, n_classes))
+    typical = -np.inf
     while True:  # until densities are accurate as far as the vote looks
         found = walk.from_labels(reach, start)
         n_iter, known = n_iter or found.n_iter, found.similarities
@@ -147,6 +150,7 @@ def walked_together(
                 logs = np.concatenate([labels.in_order(*pair) for pair in zip(groups, hidden)])
                 given = labels.codes[np.concatenate(groups)]
                 beta = best_sharpness(logs, given, prior, float(usual))
+                typical = usual_density(logs, given)
             reach = shown_reach(beta, found.reach)
         if reach <= found.reach:
             break
@@ -154,7 +158,7 @@ def walked_together(
     counted = recipe.together.counted
     told = bool((np.isfinite(logs).sum(axis=1) > 1).any())
     return WalkedRows(
-        known.rows(slice(0, len(rows.codes))), sigma, alpha, beta, free and told, n_iter,
+        known.rows(slice(0, len(rows.codes))), sigma, alpha, beta, free and told, typical, n_iter,
         found.converged, counted.halo_bytes, counted.halo_numbers,
     )  # fmt: skip
 

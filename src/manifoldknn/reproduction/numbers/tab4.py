@@ -26,7 +26,7 @@ from manifoldknn.reproduction.figures.lines import grouped_bars, new_figure
 from manifoldknn.reproduction.methods import NEIGHBORS, PUBLISHED
 from manifoldknn.reproduction.problems import SYNTHETIC, Problem, synthetic, tuned_sigma
 from manifoldknn.reproduction.published import RECONSTRUCTION
-from manifoldknn.walk.columns import tired_random_walk
+from manifoldknn.walk.label_columns import tired_random_walk
 
 _NEIGHBORS = 10
 _RUNS, _QUICK_RUNS = 10, 2

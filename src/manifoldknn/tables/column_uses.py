@@ -34,7 +34,7 @@ def grouped(uses: Sequence[Use]) -> list[list[str]]:
     Examples
     --------
     >>> from manifoldknn.tables.profile import Use
-    >>> from manifoldknn.tables.columns import grouped
+    >>> from manifoldknn.tables.column_uses import grouped
     >>> grouped([Use("a", True, "number", "2 missing"), Use("b", False, "", "empty")])
     [['a', 'number', '2 missing'], ['b', 'left out', 'empty']]
     """
@@ -101,7 +101,7 @@ def manner_text(manner: Mapping[str, str]) -> str:
 
     Examples
     --------
-    >>> from manifoldknn.tables.columns import manner_text
+    >>> from manifoldknn.tables.column_uses import manner_text
     >>> manner_text({"encoding": "UTF-8", "delimiter": ";", "decimal_mark": ","})
     "UTF-8, ';' between cells, decimal commas"
     """

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.walk import aggregates, restriction
+from manifoldknn.walk import aggregates, iteration
+from manifoldknn.walk.iteration import Parts
 from manifoldknn.walk.normalized import NormalizedGraph
-from manifoldknn.walk.restriction import Parts
 from strategies import Problem, built_graph, problems
 
 
@@ -94,7 +94,7 @@ def test_levels_and_threads_lead_to_the_same_solution(problem, alpha, n_jobs):
     with mock.patch.object(aggregates, "_COARSEST", 3):
         normalized.levels = aggregates.aggregates(normalized.log_s)
     normalized.n_jobs = n_jobs
-    with mock.patch.object(restriction, "_ENTRIES_PER_THREAD", 1):
+    with mock.patch.object(iteration, "_ENTRIES_PER_THREAD", 1):
         parts = normalized.parts(np.arange(len(A)))
         rows, matrix = parts.rows, normalized.restrict(parts.rows, alpha)
         rhs = np.random.default_rng(0).random((len(A), 3))

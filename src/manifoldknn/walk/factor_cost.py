@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from manifoldknn.walk.elimination import MOST_NEIGHBORS, Elimination
+from manifoldknn.walk.iteration import LONG_WALK
 from manifoldknn.walk.normalized import NormalizedGraph
-from manifoldknn.walk.restriction import LONG_WALK
 
 _ROUNDS = 4
 _ENTRIES_PER_DENSE_SQUARE = 2.5

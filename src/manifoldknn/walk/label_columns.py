@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from manifoldknn.base.parameters import check_alpha
 from manifoldknn.exceptions import warn_caller
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.choose import chosen_way, prepared_graph
@@ -148,28 +149,12 @@ def log_label_weights(
     rows: NDArray[np.intp] | None = None,
     each: bool = False,
 ) -> Solution:
-    """Return log w̄ between every sample and some labelled ones.
+    """Return log w̄ between every sample, or some `rows`, and some labelled ones, a column each.
 
-    Parameters
-    ----------
-    graph : NormalizedGraph or ReducedGraph
-        The graph.
-    labeled : ndarray of int
-        Labelled samples, the columns of the answer.
-    alpha, tol, max_iter
-        As in `walk_weights`.
-    reference : ndarray of shape (2, n_samples), optional
-        Logarithms of values that x_ij √d_j and x_ij / √d_j are known to have for some
-        *other* labelled j; errors small against them do no harm.
-    rows : ndarray of int, optional
-        The samples wanted, if not all.
-    each : bool, default=False
-        Whether every entry is to be accurate by itself, and not beside others of its row.
-
-    Returns
-    -------
-    Solution
-        Logarithms of the weights.
+    `alpha`, `tol` and `max_iter` are as in `walk_weights`. A `reference` of shape (2, n_samples)
+    holds logarithms of values that x_ij √d_j and x_ij / √d_j are known to have for some *other*
+    labelled j: errors small against them do no harm. If `each`, every entry is accurate by itself,
+    and not beside others of its row.
     """
     degrees = graph.log_degrees
     half = 0.5 * degrees[labeled]
@@ -195,16 +180,8 @@ def log_label_weights(
 def block_width(n_samples: int) -> int:
     """Return how many label columns are walked at a time, by each thread.
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of rows.
-
-    Returns
-    -------
-    int
-        32; beyond 65,000 rows fewer, down to 8 from 104,000 rows on. Between these, time
-        grows by a tenth, and memory falls to a half.
+    32; beyond 65,000 rows fewer, down to 8 from 104,000 rows on. Between these, time grows by a
+    tenth, and memory falls to a half.
     """
     return int(np.clip(_WIDEST * (_WIDE_UP_TO / n_samples) ** 3, _NARROWEST, _WIDEST))
 
@@ -212,6 +189,7 @@ def block_width(n_samples: int) -> int:
 def _checked(W: Any, alpha: float) -> tuple[Any, float]:
     if not isinstance(alpha, Real) or not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie strictly between 0 and 1, such as 0.99.")
+    check_alpha(alpha)
     if not sparse.issparse(W):
         W = np.asarray(W, dtype=np.float64)
     if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.shape[0]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from manifoldknn.device.walk.cg import ConjugateGradients
 from manifoldknn.device.walk.products import WalkOperator
-from manifoldknn.walk.restriction import ENVELOPE_ITERATIONS, ENVELOPE_TOL, Parts, log_error
+from manifoldknn.walk.iteration import ENVELOPE_ITERATIONS, ENVELOPE_TOL, Parts, log_error
 
 _DRIFT = 2.0  # how far the true residual may be from the iterated one
 _ROUNDING = 8 * torch.finfo(torch.float64).eps

@@ -6,7 +6,7 @@ from scipy.sparse.linalg import splu
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.neighbors import ExactIndex
-from manifoldknn.walk.fill import factorization_pays, predicted_fill
+from manifoldknn.walk.factor_cost import factorization_pays, predicted_fill
 from manifoldknn.walk.normalized import NormalizedGraph
 from strategies import Problem, built_graph, recipe_of
 

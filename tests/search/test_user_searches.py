@@ -25,7 +25,7 @@ from manifoldknn import ManifoldKNNClassifier, constrained_graph, persist
 from manifoldknn.exceptions import MetricWarning
 from manifoldknn.model_selection import SemiSupervisedSplit, TransductiveClassifier
 from manifoldknn.search.neighbors import ExactIndex
-from manifoldknn.search.searchers import SearcherIndex, is_fitted, is_searcher, others, unfitted
+from manifoldknn.search.user_searches import SearcherIndex, is_fitted, is_searcher, others, unfitted
 
 
 class Plain:

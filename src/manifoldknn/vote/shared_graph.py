@@ -121,22 +121,10 @@ class SharedGraph:
 
 
 class OpenGraph:
-    """A sparse graph without pairs among some rows, reduced.
+    """A sparse graph, of any labels, without pairs among some `touched` rows, reduced.
 
-    Parameters
-    ----------
-    graph : ConstrainedGraph
-        With any labels.
-    touched : ndarray of int
-        Those rows, ascending.
-    alpha : float
-        Share of strength kept per step.
-    way : Way
-        To iterate.
-
-    Notes
-    -----
-    Costs what `reduced_graph` does; to close it, a pass over the edges that are left.
+    Rows are ascending, the way is to iterate. It costs what `reduced_graph` does; to close it, a
+    pass over the edges that are left.
     """
 
     def __init__(
@@ -156,19 +144,10 @@ class OpenGraph:
         self._from_touched = sparse.csr_array(weights[touched].T)
 
     def closed(self, pairs: ConstrainedGraph, *, n_jobs: int | None = 1) -> ReadyGraph:
-        """Return the whole graph.
+        """Return the whole graph, reduced to touched rows and what was not eliminated.
 
-        Parameters
-        ----------
-        pairs : ConstrainedGraph
-            Those among touched rows, and must-links.
-        n_jobs : int, optional
-            Threads of products; all cores if None.
-
-        Returns
-        -------
-        ReadyGraph
-            Reduced to touched rows and what was not eliminated.
+        `pairs` are those among touched rows, and must-links. Products take `n_jobs` threads, all
+        cores if None.
         """
         touched, core = self.touched, self.reduced.core
         with np.errstate(divide="ignore"):
@@ -224,19 +203,9 @@ def _among(matrix: Any, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def log_inflow(graph: ConstrainedGraph, log_degrees: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log (Pᵀ·1): how many walkers a row gets if one leaves every row.
+    """Return log (Pᵀ·1): how many walkers a row gets if one leaves every row; -inf without edges.
 
-    Parameters
-    ----------
-    graph : ConstrainedGraph
-        The graph.
-    log_degrees : ndarray of shape (n_samples,)
-        Logarithms of D.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        -inf for a row without edges.
+    `log_degrees` are log D.
     """
     if not graph.is_sparse:
         return dense_row_logsumexp(graph.log_weights, -log_degrees)

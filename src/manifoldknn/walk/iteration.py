@@ -37,6 +37,7 @@ LOG_CUT = -700.0  # exp() of less is lost or nearly so
 LONG_WALK = 0.995  # α from which conjugate gradients are slow without a preconditioner
 ENVELOPE_TOL, ENVELOPE_ITERATIONS = 1e-3, 200  # of the solve for the third bound
 _ENTRIES_PER_THREAD = 1 << 17  # of S, times columns: less is not worth sharing out
+_SINGLE_UP_TO = 1 - 1e-4  # α, for corrections in single precision
 _SMALLEST_STEP = 1e-4  # what one correction in single precision is asked to do
 
 
@@ -104,19 +105,9 @@ def log_error(
 ) -> Any:
     """Return the logarithm of the smallest bound in the text of this module, for every entry.
 
-    Parameters
-    ----------
-    size : array of shape (n_rows, n_columns)
-        |r|, which is written over.
-    parts : Parts
-        Of these rows; errors are bounded part by part.
-    half_log_degrees : array of shape (n_rows,)
-        log √d.
-    alpha : float
-        Share of strength kept per step.
-    spread : callable, optional
-        Returns about A⁻¹ times a column, and what is left of that; without it, the third bound
-        is left out.
+    `size` is |r|, which is written over; errors are bounded part by part. `half_log_degrees` are
+    log √d. `spread` returns about A⁻¹ times a column, and what is left of that; without it, the
+    third bound is left out.
     """
     xp, kernels = parts.kernels.xp, parts.kernels
     plain = _log_norm_bound(size, parts, half_log_degrees, alpha)
@@ -154,14 +145,14 @@ def _log_norm_bound(size: Any, parts: Parts, half_log_degrees: Any, alpha: float
 
 
 class _Product:
-    """v → v - α(S v + must-links) in one precision.
+    """v → v - α(S v + must-links) in one precision; `off` is -αS.
 
     Must-links are D^-½ (YYᵀ - I) D^-½ on the labelled rows, never written out: O(l).
     """
 
     def __init__(
         self,
-        s: Any,
+        off: Any,
         linked: NDArray[np.intp],
         group: NDArray[np.intp],
         scale: NDArray[np.float64],
@@ -170,7 +161,7 @@ class _Product:
         dtype: Any,
     ) -> None:
         self._alpha, self._together = alpha, together
-        self.s = _converted(s, dtype)
+        self.off = _converted(off, dtype)
         self.linked = linked
         self.scale = scale.astype(dtype)[:, None]
         self.n_groups = int(together.max(group.max(initial=-1))) + 1
@@ -178,8 +169,8 @@ class _Product:
         self.indicator = sparse.csr_array(
             (
                 np.ones(len(linked), dtype=dtype),
-                group.astype(s.indices.dtype),
-                np.arange(len(linked) + 1, dtype=s.indptr.dtype),
+                group.astype(off.indices.dtype),
+                np.arange(len(linked) + 1, dtype=off.indptr.dtype),
             ),
             shape=size,
         )
@@ -193,23 +184,24 @@ class _Product:
             scaled = self.scale * v[self.linked]
             seen, sums = self._together.halo_and_sum(v, self.gather @ scaled)
             out = self._rows_times(seen, crew)
-            out[self.linked] += self.scale * (self.indicator @ sums - scaled)
-        out *= -out.dtype.type(self._alpha)
+            more = self.scale * (self.indicator @ sums - scaled)
+            out[self.linked] -= out.dtype.type(self._alpha) * more
         out += v
         return out
 
     def _rows_times(self, v: NDArray[Any], crew: Crew) -> NDArray[Any]:
-        """Return S v, rows shared out over threads: each row is summed by one."""
-        shares = min(len(crew), self.s.nnz * v.shape[1] // _ENTRIES_PER_THREAD)
+        """Return -αS v, rows shared out over threads: each row is summed by one."""
+        off = self.off
+        shares = min(len(crew), off.nnz * v.shape[1] // _ENTRIES_PER_THREAD)
         if shares < 2:
-            return np.asarray(self.s @ v)
-        cuts = np.searchsorted(self.s.indptr, np.linspace(0, self.s.nnz, shares + 1)[1:-1])
-        bounds = [0, *cuts.tolist(), self.s.shape[0]]
-        out = np.empty((self.s.shape[0], v.shape[1]), dtype=v.dtype)
+            return np.asarray(off @ v)
+        cuts = np.searchsorted(off.indptr, np.linspace(0, off.nnz, shares + 1)[1:-1])
+        bounds = [0, *cuts.tolist(), off.shape[0]]
+        out = np.empty((off.shape[0], v.shape[1]), dtype=v.dtype)
 
         def fill(ends: tuple[int, int]) -> None:
             rows = slice(*ends)
-            out[rows] = row_range(self.s, rows) @ v
+            out[rows] = row_range(off, rows) @ v
 
         crew.do(fill, list(pairwise(bounds)))
         return out
@@ -221,7 +213,7 @@ class SparseRestriction:
     Parameters
     ----------
     s : csr_array
-        S_UU without must-links.
+        S_UU without must-links; it is taken over.
     linked, group : ndarray of int
         Rows with must-links and their class.
     half_log_degrees : ndarray
@@ -249,10 +241,15 @@ class SparseRestriction:
         n_jobs: int | None = 1,
         together: Alone = ALONE,
     ) -> None:
+        s.data *= -alpha
         parts = s, linked, group, np.exp(-half_log_degrees[linked]), alpha, together
         self._together = together
         self.half_log_degrees, self.alpha = half_log_degrees, alpha
-        self._double, self._single = _Product(*parts, np.float64), _Product(*parts, np.float32)
+        # Beside 1 - α, which eigenvalues come near to, roundings of single precision are not small.
+        self._precision = np.float32 if alpha <= _SINGLE_UP_TO else np.float64
+        self._double, self._single = (
+            _Product(*parts, precision) for precision in (np.float64, self._precision)
+        )
         self._levels, self._n_jobs = levels, n_jobs
         self._preconditioner: Preconditioner | None = None
 
@@ -267,7 +264,7 @@ class SparseRestriction:
                 (product.scale[:, 0], (product.linked, product.indicator.indices)), shape=(n, m)
             )
             self._preconditioner = Preconditioner(
-                product.s, links, self.half_log_degrees, self._levels, self.alpha, self._together
+                product.off, links, self.half_log_degrees, self._levels, self.alpha, self._together
             )
         return self._preconditioner
 
@@ -281,30 +278,13 @@ class SparseRestriction:
     ) -> tuple[NDArray[np.float64], int, bool]:
         """Solve A_UU e = residual to a relative residual of `tol`, in single precision.
 
-        Parameters
-        ----------
-        residual : ndarray of shape (n_rows, n_columns)
-            What is left of the right-hand sides.
-        tol : float
-            Relative residual, not below 1e-5.
-        max_iter : int
-            Limit on iterations.
-        watch : callable, optional
-            As in `block_cg`.
-
-        Returns
-        -------
-        correction : ndarray of shape (n_rows, n_columns)
-            To be added to the solution.
-        n_iter : int
-            Products with the matrix that were needed.
-        converged : bool
-            Whether `tol` was reached.
+        It is not below 1e-5; `watch` is as in `block_cg`. Returns e, to be added to the solution,
+        the products with the matrix that were needed, and whether `tol` was reached.
         """
         scale = np.maximum(residual.max(axis=0, initial=0.0), -residual.min(axis=0, initial=0.0))
         scale = self._together.max(scale)
         scale[scale == 0] = 1.0
-        rhs = np.empty(residual.shape, dtype=np.float32)
+        rhs = np.empty(residual.shape, dtype=self._precision)
         np.divide(residual, scale, out=rhs, casting="same_kind")
         with Crew(self._n_jobs) as crew:
             x, n_iter, converged = block_cg(
@@ -366,7 +346,7 @@ class Refinement:
     ) -> bool:
         """Make residuals of some columns smaller by the factors `ahead`, and tell if they are.
 
-        `settled` is asked during the first correction, after every iteration: see `Iteration`.
+        `settled` is asked after every iteration: see `Iteration`.
         """
         # A slice needs no copies, and at first all columns go on.
         some: Any = slice(None) if going.all() else np.flatnonzero(going)
@@ -375,11 +355,12 @@ class Refinement:
             step = np.maximum(ahead, _SMALLEST_STEP)
             enough = False
 
-            def watch(n_iter: int, share: float, look: Any, settled: Any = settled) -> bool:
+            def watch(n_iter: int, share: float, look: Any) -> bool:
                 nonlocal enough
+                share *= self._share
                 pulse(
                     "walking over %d rows from %d sources: %d iterations, residual %.1e",
-                    *self.x.shape, self.n_iter + n_iter, self._share * share,
+                    *self.x.shape, self.n_iter + n_iter, share,
                 )  # fmt: skip
                 enough = settled is not None and settled(
                     share, lambda rows: self.x[rows][:, some] + look(rows)
@@ -398,7 +379,7 @@ class Refinement:
             self.residual[:, some] = self._matrix.residual(self._rhs[:, some], self.x[:, some])
             if not converged or not (step > ahead).any():
                 return converged
-            ahead, settled = np.minimum(0.5, ahead / step), None
+            ahead = np.minimum(0.5, ahead / step)
 
     def log_error(self, parts: Parts, *, sharp: bool) -> Any:
         """Return the logarithm of a bound on the error of every entry."""

@@ -1,6 +1,6 @@
 """What became of columns, as people are told."""
 
-from manifoldknn.tables.columns import (
+from manifoldknn.tables.column_uses import (
     alarms,
     every_use,
     grouped,

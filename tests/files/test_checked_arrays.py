@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifoldknn.files.checked import floats, logarithms, numbers, require
+from manifoldknn.files.checked_arrays import floats, logarithms, numbers, require
 
 GOOD = {
     "floats": np.array([0.5, 2.0]),

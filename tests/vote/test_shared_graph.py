@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import oracles
 from manifoldknn.graph.links import hand_links
-from manifoldknn.vote import ties
+from manifoldknn.vote import shared_graph as sharing
 from manifoldknn.vote.densities import class_densities
 from manifoldknn.vote.hidden import hidden_densities, hidden_groups
-from manifoldknn.vote.ties import OpenGraph, log_inflow, pairs_among, ready_graph
+from manifoldknn.vote.shared_graph import OpenGraph, log_inflow, pairs_among, ready_graph
 from manifoldknn.walk.choose import Way
 from strategies import links_for, problems, recipe_of, shared_graph
 
@@ -91,7 +91,7 @@ def test_hidden_rows_settle_within_the_tolerance(few):
     y = np.full(3000, -1)
     y[rng.choice(3000, 60, replace=False)] = np.arange(60) % 3
     recipe, groups = recipe_of(X, "pruned", k=10, sigma=0.6), hidden_groups(y)
-    with mock.patch.object(ties, "_FEW", few):
+    with mock.patch.object(sharing, "_FEW", few):
         shared = shared_graph(recipe, y, 0.999, "iterate")
         assert (shared.recipe is recipe) == (not few)
         how = {"max_iter": 2000, "reach": np.inf, "n_jobs": 1}
@@ -107,7 +107,7 @@ def test_hidden_rows_are_those_of_the_dense_inverse():
     X, y = rng.normal(size=(50, 3)), np.full(50, -1)
     y[:15] = np.arange(15) % 3
     recipe, groups = recipe_of(X, "union"), hidden_groups(y)
-    with mock.patch.object(ties, "_FEW", 1.0):
+    with mock.patch.object(sharing, "_FEW", 1.0):
         shared = shared_graph(recipe, y, ALPHA, "iterate")
         found = hidden_densities(y, groups, 3, shared, tol=1e-8, max_iter=2000)
     for hidden, logs in zip(groups, found):

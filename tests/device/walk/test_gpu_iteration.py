@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import built_graph, problems
-from walk.test_restriction import dense_a
+from walk.test_iteration import dense_a
 
 torch = pytest.importorskip("torch", reason="the GPU's steps need PyTorch")
 from device.walk.test_gpu_levels import as_torch_graph  # noqa: E402

@@ -64,6 +64,7 @@ def test_weights_equal_the_plain_inverse(problem, graph, alpha):
         (np.array([[0.0, np.nan], [np.nan, 0.0]]), 0.9, "finite, nonnegative"),
         (sparse.csr_array(np.array([[0.0, 1.0], [2.0, 0.0]])), 0.9, "must be symmetric"),
         (np.eye(2), 1.0, "alpha=1.0 must"),
+        (np.eye(2), 1 - 1e-8, "alpha=0.99999999 is too near to 1"),
         (np.eye(2), "x", "alpha='x' must"),
         (np.zeros((0, 0)), 0.9, "square matrix"),
         (np.eye(2), 0.0, "alpha=0.0 must"),

@@ -1,0 +1,155 @@
+"""The method in logarithms, pair by pair: slow, literal, and nothing of the library in it.
+
+Elimination of D - αW never subtracts: a row keeps what its walkers lose, (1 - α)d, beside the
+weights of its edges, and its diagonal is their sum. So every number is right to rounding, for any
+α below 1, and as logarithms numbers may have any size.
+"""
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+NOTHING = -np.inf
+
+
+def distances(X, metric):
+    """All pairs; Euclidean ones for numbers of any size, angles from directions."""
+    X = np.asarray(X, dtype=np.float64)
+    if callable(metric):
+        return np.array([[metric(a, b) for b in X] for a in X])
+    if metric in ("cosine", "correlation"):
+        X = X - X.mean(axis=1, keepdims=True) if metric == "correlation" else X
+        X = X / np.abs(X).max(axis=1, keepdims=True)
+        X = X / np.sqrt((X**2).sum(axis=1, keepdims=True))
+        return 0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    if metric != "euclidean":
+        return cdist(X, X, {"manhattan": "cityblock"}.get(metric, metric))
+    away = X[:, None] - X[None]
+    unit = 2.0 ** np.frexp(np.abs(away).max())[1]
+    return unit * np.sqrt(((away / unit) ** 2).sum(axis=2))
+
+
+def nearest(D):
+    """All others of every row, by (distance, number)."""
+    n = len(D)
+    return [[j for j in np.lexsort((np.arange(n), D[i])).tolist() if j != i] for i in range(n)]
+
+
+def width(D, lists, graph, k):
+    n = len(D)
+    listed = min(max(k, 7, 30 if graph == "pruned" else 0), n - 1)
+    d = np.array([[D[i, j] for j in lists[i][:listed]] for i in range(n)])
+    seventh, first = d[:, min(7, listed) - 1], d[:, 0]
+    spread = (seventh - first) * (seventh + first)
+    typical = np.median(spread)
+    if not typical > 0:
+        some = spread[spread > 0] if (spread > 0).any() else np.square(d[d > 0])
+        typical = np.median(some) if len(some) else 1.0
+    return 0.75 * np.sqrt(typical)
+
+
+def _ordered(i, j):
+    return (i, j) if i < j else (j, i)
+
+
+def pairs(D, lists, graph, k):
+    """Pairs that carry the third rule of Table 1."""
+    n = len(D)
+    everyone = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    if graph == "full":
+        return set(everyone)
+    near = [set(found[:k]) for found in lists]
+    if graph == "union":
+        return {_ordered(i, j) for i in range(n) for j in near[i]}
+    chosen = {_ordered(i, j) for i in range(n) for j in near[i] if i in near[j]}
+    chosen |= {_ordered(i, j) for i in range(n) for j in lists[i][:3]}
+    candidates = {_ordered(i, j) for i in range(n) for j in lists[i][: max(30, k)]}
+    part = list(range(n))
+    for group in (candidates, everyone):  # Kruskal, first among candidates
+        for i, j in sorted(group, key=lambda pair: (D[pair], pair)):
+            if part[i] != part[j]:
+                chosen.add((i, j))
+                old, new = part[i], part[j]
+                part = [new if p == old else p for p in part]
+    return chosen
+
+
+def log_weights(D, codes, *, graph, k, sigma, depth, theta, must=(), cannot=()):
+    """Table 1 and the strengthened trees."""
+    n, lists = len(D), nearest(D)
+    L = np.full((n, n), NOTHING)
+    for i, j in pairs(D, lists, graph, k):
+        L[i, j] = L[j, i] = -0.5 * (D[i, j] / sigma) ** 2
+    labeled = np.flatnonzero(codes >= 0)
+    for i in labeled:
+        for j in labeled:
+            L[i, j] = 0.0 if codes[i] == codes[j] else NOTHING
+    for links, value in ((must, 0.0), (cannot, NOTHING)):
+        for i, j in links:
+            L[i, j] = L[j, i] = value
+    np.fill_diagonal(L, NOTHING)
+    best = np.zeros((n, n))  # logarithms of factors
+    for root in labeled:
+        earlier, level = {root}, {root}
+        for r in range(1, depth + 1):
+            following = set()
+            for i in level:
+                for j in lists[i][:k]:
+                    if j in earlier:
+                        continue
+                    following.add(j)
+                    if L[i, j] > NOTHING:
+                        t = theta * min(np.expm1(min(-L[i, j], 1.0)), 1.0)
+                        gain = np.log1p(t**r)
+                        best[i, j] = best[j, i] = max(best[i, j], gain)
+            earlier |= following
+            level = following
+    return L + best
+
+
+class Walk:
+    """K = (D - αW)⁻¹ by elimination without a subtraction, in logarithms."""
+
+    def __init__(self, L, alpha):
+        n = len(L)
+        degrees = np.logaddexp.reduce(L, axis=1)
+        alone = np.isneginf(degrees)
+        self.log_degrees = np.where(alone, 0.0, degrees)
+        self.weights = L + np.log(alpha)
+        lost = np.where(alone, 0.0, np.log1p(-alpha) + degrees)
+        self.diagonal = np.empty(n)
+        for p in range(n):
+            later = slice(p + 1, n)
+            row = self.weights[p, later].copy()
+            self.diagonal[p] = np.logaddexp(lost[p], np.logaddexp.reduce(row, initial=NOTHING))
+            share = self.weights[later, p] - self.diagonal[p]
+            block = self.weights[later, later]
+            np.logaddexp(block, share[:, None] + row, out=block)
+            np.fill_diagonal(block, NOTHING)  # in the diagonal, as the sum of the others
+            lost[later] = np.logaddexp(lost[later], share + lost[p])
+
+    def solve(self, log_b):
+        b, n = log_b.copy(), len(log_b)
+        for p in range(n):
+            share = self.weights[p + 1 :, p] - self.diagonal[p]
+            b[p + 1 :] = np.logaddexp(b[p + 1 :], share[:, None] + b[p])
+        for p in range(n - 1, -1, -1):
+            terms = self.weights[p, p + 1 :, None] + b[p + 1 :]
+            b[p] = np.logaddexp(b[p], np.logaddexp.reduce(terms, axis=0, initial=NOTHING))
+            b[p] -= self.diagonal[p]
+        return b
+
+    def by_class(self, codes, n_classes):
+        """log f of every row and class."""
+        labeled, n = np.flatnonzero(codes >= 0), len(codes)
+        sums = self.solve(np.zeros((n, 1)))[:, 0]
+        b = np.full((n, n_classes), NOTHING)
+        counts = np.bincount(codes[labeled], minlength=n_classes)
+        b[labeled, codes[labeled]] = -sums[labeled] - np.log(counts[codes[labeled]])
+        return self.solve(b)
+
+    def by_label(self, labeled):
+        """log w̄ of every row and label."""
+        b = np.full((len(self.weights), len(labeled)), NOTHING)
+        b[labeled, np.arange(len(labeled))] = 0.0
+        d = self.log_degrees
+        return self.solve(b) + np.logaddexp(d[:, None], d[labeled]) - np.log(2.0)
