@@ -250,8 +250,8 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         counts = _label_counts(folder, n_parts, len(labels.classes))
         prior = class_prior(self.class_prior, counts, labels.classes)
         most = max(1, n // _ROWS_PER_WORKER)
-        how = {name: getattr(self, name) for name in _WALK}
-        walk = stages.walk(sizes, most, len(labels.classes), prior.tolist(), k, **how)
+        settings = {name: getattr(self, name) for name in _WALK}
+        walk = stages.walk(sizes, most, len(labels.classes), prior.tolist(), k, **settings)
         if not walk["converged"]:
             warn_caller(
                 f"The walk did not reach tol={self.tol} (max_iter={self.max_iter}): raise tol, "
@@ -287,13 +287,14 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         folder = stages.folder
         note = folder.note("split", 0)
         if note is None:
-            counts = sum(folder.read("assign", chunk, "counts") for chunk in range(n_chunks))
+            counts: Any = sum(folder.read("assign", chunk, "counts") for chunk in range(n_chunks))
             centers = folder.read("cells", 0, "centers")
             n_parts = self.n_parts
             if isinstance(n_parts, str):
                 n_parts = max(len(stages.workers()), -(-n // _ROWS_PER_PART))
             wanted = min(n_parts, int(np.count_nonzero(counts)))
-            part = np.unique(parts_of_cells(centers, counts, wanted), return_inverse=True)[1]
+            cut: Any = parts_of_cells(centers, counts, int(wanted))
+            part = np.unique(cut, return_inverse=True)[1]
             note = {"parts": int(part.max()) + 1}
             folder.write("split", 0, note, part=part)
         return int(note["parts"])

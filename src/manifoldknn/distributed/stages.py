@@ -31,7 +31,8 @@ class Stages:
     """Runs stages on a cluster, and counts their seconds; pieces that are there are not made."""
 
     def __init__(self, client: Any, folder: Folder, say: Callable[[str], None]) -> None:
-        self.client, self.folder, self.seconds = client, folder, {}
+        self.client, self.folder = client, folder
+        self.seconds: dict[str, float] = {}
         self.walk_tasks = 0
         self._say = say
 
@@ -219,7 +220,8 @@ def walk_task(
         return np.concatenate([a if width is None else a[:, :width] for a in arrays])
 
     rows = OwnRows(
-        offsets[shares], *(joined("edges", name) for name in ("one", "other", "length")),
+        offsets[shares], joined("edges", "one"), joined("edges", "other"),
+        joined("edges", "length"),
         joined("lists", "number", graph_neighbors), lambda: joined("lists", "away"),
         joined("part", "codes").astype(np.intp), joined("part", "order"),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from manifoldknn.base import Ints
 from manifoldknn.distributed.walk.recipe import SharedRecipe, shared_recipe
-from manifoldknn.distributed.walk.shared import Links, Shared
+from manifoldknn.distributed.walk.shared import Counted, Links, Shared
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.search.neighbors import Neighbors
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
@@ -123,7 +123,9 @@ def walked_together(
     WalkedRows
         Of own rows.
     """
-    everyone = Shared(links, 0, [np.empty(0, dtype=np.intp)] * links.size, [0] * links.size, None)
+    everyone = Shared(
+        links, 0, [np.empty(0, dtype=np.intp)] * links.size, [0] * links.size, Counted()
+    )
     if isinstance(sigma, str):
         sigma = automatic_sigma(Neighbors(rows.nearest, rows.distances()), together=everyone)
     recipe, codes = shared_recipe(
