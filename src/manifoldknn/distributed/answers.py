@@ -120,9 +120,11 @@ def predicted(path: str, model: dict[str, Any], rows: Any, name: str) -> Array:
     known: Any = Similarities(
         *(Pieces(folder, "walk", at, np.asarray(offsets)) for at in _WALKED)  # type: ignore[arg-type]
     )
-    vote, arrays = _vote(model), ("gaps", "values")
-    rows_known = [GrowingArray(folder.read("belonging", 0, at, mapped=True)) for at in arrays]
-    belonging = Belonging(*rows_known, model["typical"], model["limit"])
+    vote = _vote(model)
+    gaps, values = (
+        GrowingArray(folder.read("belonging", 0, at, mapped=True)) for at in ("gaps", "values")
+    )
+    belonging = Belonging(gaps, values, model["typical"], model["limit"])
     out = np.empty((len(X), len(model["prior"])))
     for at in range(0, len(X), _ROWS):
         some = X[at : at + _ROWS]
