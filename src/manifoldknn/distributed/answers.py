@@ -48,9 +48,9 @@ def write(
     return {}, {"codes": codes, "shares": shares}
 
 
-def answered(path: str, chunk: int, name: str, classes: Array | None) -> Array:
+def answered(folder: Folder, chunk: int, name: str, classes: Array | None) -> Array:
     """Return the answers for a chunk, by class where `classes` are given."""
-    found = Folder(path).read("write", chunk, name)
+    found = folder.read("write", chunk, name)
     return found if classes is None else classes[found]
 
 
@@ -106,7 +106,7 @@ class CellIndex(NeighborIndex):
         return merged(found, count, n_neighbors)
 
 
-def predicted(path: str, model: dict[str, Any], rows: Any, name: str) -> Array:
+def predicted(folder: Folder, model: dict[str, Any], rows: Any, name: str) -> Array:
     """Return shares of new rows, chunk by chunk; `model` is what the client knows of the fit."""
     if isinstance(rows, FileRows | ParquetRows):
         rows = rows.read()
@@ -115,7 +115,7 @@ def predicted(path: str, model: dict[str, Any], rows: Any, name: str) -> Array:
         raise ValueError(
             f"{name} has {X.shape[1]} columns, but the model was fitted with {model['n_features']}."
         )
-    folder, offsets = Folder(path), model["offsets"]
+    offsets = model["offsets"]
     index = CellIndex(folder, offsets, model["probes"])
     known: Any = Similarities(
         *(Pieces(folder, "walk", at, np.asarray(offsets)) for at in _WALKED)  # type: ignore[arg-type]

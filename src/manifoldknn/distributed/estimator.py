@@ -216,7 +216,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
                 shutil.rmtree(path, ignore_errors=True)
             raise
         if own:
-            weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+            weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
 
     def _fit(self, stages: Stages, source: Source) -> None:
         folder, seed = stages.folder, int(self.random_state or 0)
@@ -374,10 +374,10 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
 
         check_is_fitted(self, "model_")
         source = opened(X, None)
-        path, n_classes = str(self.folder_.path), len(self.classes_)
+        folder, n_classes = self.folder_, len(self.classes_)
         out = []
         for chunk, name, n in zip(source.chunks, source.names, _lengths(X, source)):
-            found = dask.delayed(answers.predicted)(path, self.model_, chunk, name)
+            found = dask.delayed(answers.predicted)(folder, self.model_, chunk, name)
             if shares:
                 out.append(da.from_delayed(found, (n, n_classes), np.float64))
             else:
@@ -452,7 +452,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
             shutil.rmtree(folder.path, ignore_errors=True)
             raise
         model = cls(**about["parameters"])
-        weakref.finalize(model, shutil.rmtree, folder.path, ignore_errors=True)
+        weakref.finalize(folder, shutil.rmtree, folder.path, ignore_errors=True)
         model.folder_, model.recall_ = folder, about["recall"]
         model.stage_seconds_, model.n_walk_tasks_ = about["stage_seconds"], 0
         classes = np.asarray(about["classes"])
@@ -486,11 +486,12 @@ def _lazy(fitted: DistributedManifoldKNN, name: str, width: tuple[int, ...], cla
     import dask
     import dask.array as da
 
-    path, get = str(fitted.folder_.path), dask.delayed(answers.answered)
+    # What is lazy holds the folder, which is deleted when nobody does.
+    folder, get = fitted.folder_, dask.delayed(answers.answered)
     dtype = np.float32 if classes is None else classes.dtype
     return da.concatenate(
         [
-            da.from_delayed(get(path, chunk, name, classes), (n, *width), dtype)
+            da.from_delayed(get(folder, chunk, name, classes), (n, *width), dtype)
             for chunk, n in enumerate(fitted.chunk_rows_)
         ]
     )
