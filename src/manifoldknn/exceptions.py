@@ -4,6 +4,7 @@ import sys
 import warnings
 
 __all__ = [
+    "ClusterLostError",
     "ColumnWarning",
     "DeviceWarning",
     "EverythingLabeledWarning",
@@ -57,6 +58,10 @@ class UnreachedWarning(ManifoldKNNWarning):
 
 class TooFewLabelsError(ValueError):
     """The labels are too few to be divided into folds."""
+
+
+class ClusterLostError(RuntimeError):
+    """The workers of a cluster, or its scheduler, are gone."""
 
 
 class UnreachedError(ValueError):

@@ -125,6 +125,13 @@ def _columns(session: Session) -> str:
 
 
 def _classify(options: argparse.Namespace) -> None:
+    if options.scheduler:
+        from manifoldknn.cli.cluster import classify_on_cluster
+
+        _say(*classify_on_cluster(options), options)
+        return
+    if options.checkpoint or options.resume:
+        raise ValueError("--checkpoint and --resume belong to --scheduler ADDRESS.")
     target = table_target(options)
     check_targets(options, {"--out": target, "--report": options.report, "--save": options.save})
     with opened(options) as table, together():

@@ -29,6 +29,7 @@ from manifoldknn.graph.edges import CANDIDATES, pruned_edges, union_edges
 from manifoldknn.graph.kernels import GRAPH, GraphKernels
 from manifoldknn.graph.links import NO_LINKS, HandLinks, hand_links
 from manifoldknn.graph.spanning import Edges
+from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.graph.tree import tree_edges
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.search.engines import check_neighbors, open_index
@@ -40,7 +41,9 @@ SIGMA_NEIGHBOR = 7
 SIGMA_FACTOR = 0.75
 
 
-def automatic_sigma(neighbors: Neighbors, kernels: Kernels = NUMPY) -> float:
+def automatic_sigma(
+    neighbors: Neighbors, kernels: Kernels = NUMPY, together: Alone = ALONE
+) -> float:
     """Return σ = 0.75·√(median_i(d_i,7² - d_i,1²)), d_i,q the q-th neighbour's distance.
 
     Samples whose first seven neighbours are equally far (duplicates, grids) say nothing about scale
@@ -50,11 +53,13 @@ def automatic_sigma(neighbors: Neighbors, kernels: Kernels = NUMPY) -> float:
     seventh = distances[:, min(SIGMA_NEIGHBOR, distances.shape[1]) - 1]
     first = distances[:, 0]
     spread = (seventh - first) * (seventh + first)  # a² - b² would cancel
-    typical = kernels.median(spread)
+    median = kernels.median if together.size == 1 else together.median
+    typical = median(spread)
     if not typical > 0:
         positive = spread[spread > 0]
-        positive = positive if len(positive) else kernels.xp.square(distances[distances > 0])
-        typical = kernels.median(positive) if len(positive) else 1.0
+        if not together.any(len(positive) > 0):
+            positive = kernels.xp.square(distances[distances > 0])
+        typical = median(positive) if together.any(len(positive) > 0) else 1.0
     return SIGMA_FACTOR * float(np.sqrt(typical))
 
 

@@ -30,11 +30,11 @@ def near_edges(neighbors: Neighbors, n_neighbors: int) -> Edges:
     The spanning tree and what joins parts are missing.
     """
     low, high, length, rank_low, rank_high = GRAPH.ranked_pairs(neighbors)
-    kept = GRAPH.places(_are_near(rank_low, rank_high, n_neighbors, GRAPH))
+    kept = GRAPH.places(are_near(rank_low, rank_high, n_neighbors, GRAPH))
     return low[kept], high[kept], length[kept]
 
 
-def _are_near(rank_low: Any, rank_high: Any, n_neighbors: int, kernels: GraphKernels) -> Any:
+def are_near(rank_low: Any, rank_high: Any, n_neighbors: int, kernels: GraphKernels) -> Any:
     """Tell which pairs are among each other's nearest, or one among the other's 3 nearest."""
     near = kernels.xp.maximum(rank_low, rank_high) < n_neighbors
     near |= kernels.xp.minimum(rank_low, rank_high) < ALWAYS_KEPT
@@ -60,7 +60,7 @@ def pruned_edges(
     """
     xp = kernels.xp
     low, high, length, rank_low, rank_high = kernels.ranked_pairs(neighbors)
-    keep = _are_near(rank_low, rank_high, n_neighbors, kernels)
+    keep = are_near(rank_low, rank_high, n_neighbors, kernels)
     del rank_low, rank_high
     in_forest, parts = kernels.spanning_forest(low, high, length, len(neighbors.indices))
     keep |= in_forest

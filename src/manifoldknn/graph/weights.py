@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.kernels import NUMPY, Kernels
+from manifoldknn.graph.together import ALONE, Alone
 
 _ROWS_AT_ONCE = 128  # of a dense graph
 
@@ -21,11 +22,12 @@ class ConstrainedGraph:
     `log_weights` are logarithms, symmetric, without diagonal. Sparse, they hold the third rule
     only, and all samples with the same number in `must_link`, -1 for none, are linked with weight 1
     without the l²/C edges being stored. Dense, they hold all rules, -inf for 0, and `must_link` is
-    all -1.
+    all -1. Machines that are `together` share the rows; those of the halo have no numbers there.
     """
 
     log_weights: Any
     must_link: Ints
+    together: Alone = ALONE
 
     @property
     def n_samples(self) -> int:
@@ -39,13 +41,14 @@ class ConstrainedGraph:
 
     def must_links_per_row(self) -> Ints:
         """Return the number of implicit must-link edges at each node."""
-        return must_link_counts(self.must_link)
+        return must_link_counts(self.must_link, self.together)
 
     def log_degrees(self) -> Floats:
         """Return log Σ_j W_ij; 0 for a node without edges, which nobody then divides by."""
         if self.is_sparse:
             matrix = self.log_weights
-            return log_degrees(matrix.indptr, matrix.data, self.must_link)
+            own = log_degrees(matrix.indptr, matrix.data, self.must_link, together=self.together)
+            return np.asarray(self.together.halo(own))
         degrees = dense_row_logsumexp(self.log_weights)
         return np.where(np.isneginf(degrees), 0.0, degrees)
 
@@ -97,16 +100,24 @@ def row_log_sums(offsets: Any, logs: Any, kernels: Kernels = NUMPY) -> Any:
     return out
 
 
-def must_link_counts(must_link: Ints) -> Ints:
+def must_link_counts(must_link: Ints, together: Alone = ALONE) -> Ints:
     """Return how many others have the number of each node, 0 for a number of -1."""
     linked = must_link >= 0
-    sizes = np.bincount(must_link[linked], minlength=1)
+    most = int(together.max(must_link.max(initial=0)))
+    sizes = together.sum(np.bincount(must_link[linked], minlength=most + 1))
     return np.where(linked, sizes[must_link] - 1, 0)
 
 
-def log_degrees(offsets: Any, logs: Any, must_link: Ints, kernels: Kernels = NUMPY) -> Any:
+def log_degrees(
+    offsets: Any,
+    logs: Any,
+    must_link: Ints,
+    kernels: Kernels = NUMPY,
+    together: Alone = ALONE,
+) -> Any:
     """Return log Σ_j W_ij of a sparse graph, whose rows start at `offsets`; 0 without edges."""
-    degrees, counts = row_log_sums(offsets, logs, kernels), must_link_counts(must_link)
+    degrees = row_log_sums(offsets, logs, kernels)
+    counts = must_link_counts(must_link, together)
     linked = np.flatnonzero(counts)
     at, links = kernels.array(linked), kernels.array(np.log(counts[linked]))
     degrees[at] = kernels.xp.logaddexp(degrees[at], links)

@@ -184,7 +184,7 @@ class DensityWalk:
             A column per class; -inf everywhere for one without labels.
         """
         sources, half = self._labeled[labels], self._half
-        counts = np.bincount(codes, minlength=n_classes)
+        counts = self._ready.together.sum(np.bincount(codes, minlength=n_classes))
         columns = Columns(
             rows=sources,
             cols=codes,

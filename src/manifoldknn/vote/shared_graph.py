@@ -65,6 +65,7 @@ def ready_graph(
     """Return a graph ready for a way, for one set of labels; parameters as in `prepared_graph`."""
     normalized = NormalizedGraph(graph)
     inflow = log_inflow(graph, normalized.log_degrees)
+    inflow[graph.together.own(len(inflow)) :] = -np.inf
     ready = prepared_graph(normalized, stay, alpha, way, n_jobs=n_jobs)
     return ReadyGraph(ready, normalized.log_degrees, inflow)
 
@@ -105,9 +106,10 @@ class SharedGraph:
         self.alpha, self.way, self.recipe = alpha, way, recipe
         self._labeled, most = np.flatnonzero(codes >= 0), _FEW * graph.n_samples
         self._open: OpenGraph | None = None
-        if way.name == "iterate" and len(self._labeled) <= most:
+        together = graph.together
+        if way.name == "iterate" and together.all(len(self._labeled) <= most):
             touched = recipe.touched(codes)
-            if len(touched) <= most:
+            if together.all(len(touched) <= most):
                 self._open = OpenGraph(graph, touched, alpha, way)
                 self.recipe = recipe.among(touched)
 
@@ -131,9 +133,10 @@ class OpenGraph:
         self.touched = touched
         weights = kept_entries(graph.log_weights, ~_among(graph.log_weights, touched))
         nobody = np.full(graph.n_samples, -1, dtype=np.intp)
-        normalized = NormalizedGraph(ConstrainedGraph(weights, nobody))
+        self.together = graph.together
+        normalized = NormalizedGraph(ConstrainedGraph(weights, nobody, graph.together))
         self.reduced = reduced_graph(normalized.going(levels=way.levels), touched, alpha)
-        self._log_degrees = row_logsumexp(weights)
+        self._log_degrees = graph.together.halo(row_logsumexp(weights))
         others = ~NUMPY.mask(touched, graph.n_samples)
         shares = kept_entries(weights, others[weights.indices])
         shares.data = shares.data - normalized.log_degrees[shares.indices]
@@ -153,19 +156,23 @@ class OpenGraph:
         alone = np.isneginf(self._log_degrees[touched])  # but for these pairs
         log_degrees = np.where(np.isneginf(self._log_degrees), 0.0, self._log_degrees)
         log_degrees[touched] = _sum_or_one(self._log_degrees[touched], more)
+        log_degrees = self.together.halo(log_degrees)
         at = self.reduced.places[touched]
         diagonal = core.log_degrees.copy()
         diagonal[at] = _sum_or_one(np.where(alone, -np.inf, diagonal[at]), more)
+        diagonal = core.together.halo(diagonal)
         shift = 0.5 * (core.log_degrees - diagonal)
         log_s = core.log_s.copy()
         log_s.data += shift[log_s.indices] + np.repeat(shift, np.diff(log_s.indptr))
         new = sparse.coo_array(pairs.log_weights)
         if new.nnz:
             row, col = (self.reduced.places[place] for place in (new.row, new.col))
-            log_s = log_sum(log_s, row, col, new.data - 0.5 * (diagonal[row] + diagonal[col]))
+            here = row < core.together.own(core.n_samples)
+            row, col, logs = row[here], col[here], new.data[here]
+            log_s = log_sum(log_s, row, col, logs - 0.5 * (diagonal[row] + diagonal[col]))
         group = np.full(core.n_samples, -1, dtype=np.intp)
         group[at] = np.where(np.isfinite(links), pairs.must_link[touched], -1)
-        closed = NormalizedGraph.of_parts(log_s, diagonal, group)
+        closed = NormalizedGraph.of_parts(log_s, diagonal, group, core.together)
         closed = closed.going(levels=core.levels, n_jobs=n_jobs)
         ready = replace(self.reduced, core=closed, log_scale=self.reduced.log_scale + shift)
         return ReadyGraph(ready, log_degrees, self._whole_inflow(pairs, log_degrees))
@@ -177,13 +184,16 @@ class OpenGraph:
         shares = self._from_touched.copy()
         shares.data = shares.data - log_degrees[self.touched][shares.indices]
         inflow = np.logaddexp(self._inflow, row_logsumexp(shares))
-        return np.logaddexp(inflow, log_inflow(pairs, log_degrees))
+        inflow = np.logaddexp(inflow, log_inflow(pairs, log_degrees))
+        inflow[self.together.own(len(inflow)) :] = -np.inf
+        return inflow
 
 
 def pairs_among(graph: ConstrainedGraph, rows: NDArray[np.intp]) -> ConstrainedGraph:
     """Return the pairs of a sparse graph that have both ends among some rows, and must-links."""
     inside = _among(graph.log_weights, rows)
-    return ConstrainedGraph(kept_entries(graph.log_weights, inside), graph.must_link)
+    weights = kept_entries(graph.log_weights, inside)
+    return ConstrainedGraph(weights, graph.must_link, graph.together)
 
 
 def _among(matrix: Any, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -203,9 +213,10 @@ def log_inflow(graph: ConstrainedGraph, log_degrees: NDArray[np.float64]) -> NDA
     shares.data = shares.data - log_degrees[shares.indices]
     inflow = row_logsumexp(shares)
     linked = np.flatnonzero(graph.must_links_per_row())
-    if linked.size:  # whose degrees are 1 and more
-        group, own = graph.must_link[linked], np.exp(-log_degrees[linked])
-        others = np.bincount(group, own)[group] - own
+    group, own = graph.must_link[linked], np.exp(-log_degrees[linked])
+    most = int(graph.together.max(graph.must_link.max(initial=-1)))
+    if most >= 0:  # degrees of linked rows are 1 and more
+        others = graph.together.sum(np.bincount(group, own, most + 1))[group] - own
         inflow[linked] = np.logaddexp(inflow[linked], np.log(others))
     return inflow
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.vote.votes import ClassVote, two_largest
 
 FOLDS = 5  # groups in which labels are hidden
@@ -30,7 +31,7 @@ _ROUGHLY = 5.0  # beyond what is known to tol, as logarithm
 _LEAST_GAP, _LARGEST_GAP = 1e-6, 1e12
 
 
-def usual_sharpness(logs: NDArray[Any]) -> float:
+def usual_sharpness(logs: NDArray[Any], together: Alone = ALONE) -> float:
     """Return 2/g, the centre of the prior, from log f of unlabelled rows on any scale of the row.
 
     Rows that fewer than two classes reach say nothing; 1 where no row says anything.
@@ -40,13 +41,13 @@ def usual_sharpness(logs: NDArray[Any]) -> float:
     """
     first, second = two_largest(logs)
     told = np.isfinite(second)
-    if not told.any():
+    if not together.any(told.any()):
         return 1.0
-    gap = float(np.median(first[told].astype(np.float64) - second[told]))
+    gap = together.median(first[told].astype(np.float64) - second[told])
     return 2.0 / min(max(gap, _LEAST_GAP), _LARGEST_GAP)
 
 
-def resolved_reach(logs: NDArray[Any], reach: float) -> float:
+def resolved_reach(logs: NDArray[Any], reach: float, together: Alone = ALONE) -> float:
     """Return how far below the largest densities have to be known for their gaps to be.
 
     `logs` are log f of rows, the largest being 0, known down to -`reach`. Where the second class of
@@ -55,7 +56,7 @@ def resolved_reach(logs: NDArray[Any], reach: float) -> float:
     """
     _, second = two_largest(logs)
     second = second[np.isfinite(second)]  # islands of one class stay what they are
-    far = -float(np.median(second)) if len(second) else 0.0
+    far = -together.median(second) if together.any(len(second) > 0) else 0.0
     if far > reach:
         return _ROOM * far if far < reach + _ROUGHLY else np.inf
     return reach

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from manifoldknn.base.csr import narrowest
+from manifoldknn.graph.together import ALONE, Alone
 
 _PASSES = 2  # of pairing make one level
 _SWEEPS = 3  # over rows that are not paired yet
@@ -30,19 +31,21 @@ _MOST_LEVELS = 12
 Levels = tuple[NDArray[np.intp], ...]
 
 
-def aggregates(log_weights: Any) -> Levels:
+def aggregates(log_weights: Any, *, coarsest: int | None = None) -> Levels:
     """Return which rows belong together, level by level.
 
     Parameters
     ----------
     log_weights : csr_array
         Logarithms of the weights of a symmetric graph; larger ones hold rows together.
+    coarsest : int, optional
+        How few groups are few enough; a thousand by default.
 
     Returns
     -------
     tuple of ndarray
-        The group of every row, then the group of every group, and so on until about a
-        thousand are left; nothing where that many islands remain. Labels have no part in it.
+        The group of every row, then the group of every group, and so on until about
+        `coarsest` are left; nothing where that many islands remain. Labels have no part in it.
 
     Notes
     -----
@@ -57,11 +60,11 @@ def aggregates(log_weights: Any) -> Levels:
     >>> paired(chain)
     array([0, 0, 1, 1])
     """
-    weights = log_weights.copy()
+    weights, coarsest = log_weights.copy(), coarsest or _COARSEST
     # Only their order matters, but sums of them make the weights of the next level.
     weights.data = np.exp(np.maximum(weights.data - weights.data.max(initial=-np.inf), -600.0))
     levels: list[NDArray[np.intp]] = []
-    while weights.shape[0] > _COARSEST and len(levels) < _MOST_LEVELS:
+    while weights.shape[0] > coarsest and len(levels) < _MOST_LEVELS:
         group = np.arange(weights.shape[0])
         for _ in range(_PASSES):
             of_pairs = paired(weights)
@@ -72,7 +75,7 @@ def aggregates(log_weights: Any) -> Levels:
         levels.append(group)
     n_left = int(levels[-1].max()) + 1 if levels else log_weights.shape[0]
     return (
-        tuple(levels) if n_left <= _TOO_MANY * _COARSEST else ()
+        tuple(levels) if n_left <= _TOO_MANY * coarsest else ()
     )  # many islands: no level holds them
 
 
@@ -148,6 +151,8 @@ class Preconditioner:
         Groups of these rows, from `aggregates` or `restricted`.
     alpha : float
         Share of strength kept per step.
+    together : Alone, optional
+        Who shares the rows: groups are of one machine, and the smallest level is of all.
 
     Notes
     -----
@@ -161,20 +166,27 @@ class Preconditioner:
         half_log_degrees: NDArray[np.float64],
         levels: Levels,
         alpha: float,
+        together: Alone = ALONE,
     ) -> None:
-        half = half_log_degrees
+        half, self._together = half_log_degrees, together
+        n = off.shape[0]
+        weight, place = np.ones(n), np.arange(n)  # of a row in its group of the last level
+        own, across = (
+            (off, off) if together.size == 1 else (off[:, :n], sparse.coo_array(off[:, n:]))
+        )
         # A is never written out: it is this diagonal, this matrix, and must-links.
-        plain, matrix = 1.0 + alpha * _row_squares(links), off
+        plain, matrix = 1.0 + alpha * _row_squares(links), own
         self._gathers: list[Any] = []
         self._sums: list[Any] = []  # [P_m D_m⁻¹]: what groups say, and what their rows do
         for group in levels:
             diagonal = plain + matrix.diagonal() - alpha * _row_squares(links)
-            m = int(group.max()) + 1
+            m = int(group.max(initial=-1)) + 1
             top = np.full(m, -np.inf)
             np.maximum.at(top, group, half)
             root = np.exp(half - top[group])  # on a scale of its group's own: none vanishes
             square = np.bincount(group, np.square(root), minlength=m)
             root /= np.sqrt(square)[group]
+            weight, place = weight * root[place], group[place]
             spread = _in_groups(root, group)
             gather = sparse.csr_array(spread.T)
             plain = np.bincount(group, np.square(root) * plain, minlength=m).astype(np.float64)
@@ -182,8 +194,24 @@ class Preconditioner:
             links, half = sparse.csr_array(gather @ links), top + 0.5 * np.log(square)
             self._gathers.append(gather.astype(np.float32))
             self._sums.append(_beside(spread, 1.0 / diagonal))
-        smallest = (matrix - alpha * (links @ links.T)).toarray()
-        smallest[np.diag_indices_from(smallest)] += plain
+        if together.size == 1:
+            self._mine, smallest = slice(None), (matrix - alpha * (links @ links.T)).toarray()
+            smallest[np.diag_indices_from(smallest)] += plain
+        else:
+            sizes = np.zeros(together.size, dtype=np.intp)
+            sizes[together.rank] = len(plain)
+            ends = np.cumsum(together.sum(sizes))
+            self._mine = slice(ends[together.rank] - len(plain), ends[together.rank])
+            of_groups = np.zeros((ends[-1], links.shape[1]))
+            of_groups[self._mine] = links.toarray()
+            smallest = np.zeros((ends[-1], ends[-1]))
+            smallest[self._mine, self._mine] = matrix.toarray() + np.diag(plain)
+            place = place + self._mine.start
+            theirs, weights = together.halo(place)[n:], together.halo(weight)[n:]
+            values = across.data * weight[across.row] * weights[across.col]
+            np.add.at(smallest, (place[across.row], theirs[across.col]), values)
+            of_groups = together.sum(of_groups)
+            smallest = together.sum(smallest) - alpha * (of_groups @ of_groups.T)
         # Symmetric: seen as its transpose, LAPACK needs no copy of it.
         self._inverse = linalg.inv(smallest.T, overwrite_a=True).astype(np.float32)
 
@@ -192,7 +220,12 @@ class Preconditioner:
         seen = [residual]
         for gather in self._gathers:
             seen.append(gather @ seen[-1])
-        out: NDArray[np.float32] = self._inverse @ seen.pop()
+        coarse = own = seen.pop()
+        if self._together.size > 1:
+            coarse = np.zeros((len(self._inverse), residual.shape[1]), dtype=own.dtype)
+            coarse[self._mine] = own
+            coarse = self._together.sum(coarse)
+        out: NDArray[np.float32] = self._inverse[self._mine] @ coarse
         for sums in reversed(self._sums):
             out = sums @ np.concatenate([out, seen.pop()])
         return out
@@ -227,7 +260,7 @@ def restricted(levels: Levels, rows: NDArray[np.intp]) -> Levels:
 
 def _in_groups(values: NDArray[np.float64], group: NDArray[np.intp]) -> Any:
     """Return the matrix that has a value for each row, in the column of its group."""
-    n, m = len(group), int(group.max()) + 1
+    n, m = len(group), int(group.max(initial=-1)) + 1
     narrow = narrowest(n)
     places = group.astype(narrow), np.arange(n + 1, dtype=narrow)
     return sparse.csr_array((values, *places), shape=(n, m))

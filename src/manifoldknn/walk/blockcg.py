@@ -28,6 +28,7 @@ def block_cg(
     max_iter: int,
     precondition: Callable[[Block], Block] | None = None,
     watch: Watch | None = None,
+    total: Callable[[Any], Any] = lambda sums: sums,
 ) -> tuple[Block, int, bool]:
     """Solve ``A x = b`` for every column of `rhs`, A symmetric positive definite.
 
@@ -47,6 +48,8 @@ def block_cg(
     watch : callable, optional
         Is handed, after each product, their number so far, the largest ``‖b - Ax‖/‖b‖``, and a
         function that returns some rows of x. If it returns True, x is good enough.
+    total : callable, optional
+        Returns sums over rows as sums over those of all machines that share the system.
 
     Returns
     -------
@@ -72,12 +75,12 @@ def block_cg(
     (True, 2, True)
     """
     solution = np.zeros_like(rhs)
-    squared = _column_dots(rhs, rhs)
+    squared = total(_column_dots(rhs, rhs))
     active = np.flatnonzero(squared > 0)
     x, r = _columns(solution, active), _columns(rhs, active)
     rr = squared[active]
     z = r if precondition is None else precondition(r)
-    direction, rz = z.copy(), rr if precondition is None else _column_dots(r, z)
+    direction, rz = z.copy(), rr if precondition is None else total(_column_dots(r, z))
     wanted = np.broadcast_to(tol, squared.shape)[active]
     goal = np.square(wanted) * rr
     scratch = np.empty_like(r)
@@ -85,12 +88,15 @@ def block_cg(
     while active.size and n_iter < max_iter:
         product = apply(direction)
         n_iter += 1
-        step = (rz / _column_dots(direction, product)).astype(rhs.dtype)
+        step = (rz / total(_column_dots(direction, product))).astype(rhs.dtype)
         x += _scaled(direction, step, scratch)
         r -= _scaled(product, step, scratch)
-        rr = _column_dots(r, r)
-        z = r if precondition is None else precondition(r)
-        new = rr if precondition is None else _column_dots(r, z)
+        if precondition is None:
+            z, rr = r, total(_column_dots(r, r))
+            new = rr
+        else:
+            z = precondition(r)
+            rr, new = total(np.stack([_column_dots(r, r), _column_dots(r, z)]))
         # Of a residual that has vanished nothing is left to be divided by.
         _scaled(direction, (new / np.maximum(rz, _LEAST)).astype(rhs.dtype), direction)
         direction += z

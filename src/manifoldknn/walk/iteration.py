@@ -29,6 +29,7 @@ from manifoldknn.base.csr import row_range
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.progress import pulse
 from manifoldknn.base.threads import Crew
+from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.walk.aggregates import Levels, Preconditioner
 from manifoldknn.walk.blockcg import Watch, block_cg
 
@@ -47,9 +48,19 @@ class Parts:
     entry in S is below ``exp(LOG_CUT)``.
     """
 
-    def __init__(self, rows: Any, number: Any, n_cut: int, kernels: Kernels = NUMPY) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        number: Any,
+        n_cut: int,
+        kernels: Kernels = NUMPY,
+        together: Alone = ALONE,
+    ) -> None:
         self.rows, self.number, self.n_cut, self.kernels = rows, number, n_cut, kernels
+        self.together = together
         self.runs = kernels.runs_of(number)
+        if together.size > 1:
+            self.runs = _SharedRuns(self.runs, number, together)
 
     def spread(self, values: Any) -> Any:
         """Return for every row what holds for its part, or one row where that does for all."""
@@ -59,7 +70,30 @@ class Parts:
         """Return the parts of a mask."""
         here = wanted[self.number]
         number = (self.kernels.xp.cumsum(wanted, 0) - 1)[self.number[here]]
-        return Parts(self.rows[here], number, self.n_cut, self.kernels)
+        return Parts(self.rows[here], number, self.n_cut, self.kernels, self.together)
+
+
+class _SharedRuns:
+    """Runs of rows that go on on other machines; `number` names the run of each row here."""
+
+    def __init__(self, here: Any, number: Any, together: Alone) -> None:
+        self._here, self._together = here, together
+        self._named = number[here.offsets[:-1]]
+        self._count = int(together.max(number.max(initial=-1))) + 1
+
+    def max(self, values: Any) -> Any:
+        """Return the maximum of every run."""
+        return self._together.max(self._placed(self._here.max, values, -np.inf))
+
+    def sum(self, values: Any) -> Any:
+        """Return the sum of every run."""
+        return self._together.sum(self._placed(self._here.sum, values, 0.0))
+
+    def _placed(self, reduced: Callable[[Any], Any], values: Any, empty: float) -> Any:
+        out = np.full((self._count, *values.shape[1:]), empty)
+        if len(self._named):
+            out[self._named] = reduced(values)
+        return out
 
 
 def log_error(
@@ -77,7 +111,7 @@ def log_error(
     """
     xp, kernels = parts.kernels.xp, parts.kernels
     plain = _log_norm_bound(size, parts, half_log_degrees, alpha)
-    scale = xp.amax(size, axis=0)
+    scale = parts.together.max(_top(xp, size))
     if spread is None or not scale.any():
         return plain
     size /= xp.where(scale > 0, scale, 1.0)
@@ -88,6 +122,11 @@ def log_error(
         _log_norm_bound(xp.abs(rest), parts, half_log_degrees, alpha),
     )
     return xp.minimum(plain, walked + kernels.log(scale), out=plain)
+
+
+def _top(xp: Any, block: Any) -> Any:
+    """Return the largest of every column of something not negative; 0 without rows."""
+    return xp.amax(block, axis=0) if len(block) else xp.zeros(block.shape[1:])
 
 
 def _log_norm_bound(size: Any, parts: Parts, half_log_degrees: Any, alpha: float) -> Any:
@@ -118,13 +157,15 @@ class _Product:
         group: NDArray[np.intp],
         scale: NDArray[np.float64],
         alpha: float,
+        together: Alone,
         dtype: Any,
     ) -> None:
-        self._alpha = alpha
+        self._alpha, self._together = alpha, together
         self.off = _converted(off, dtype)
         self.linked = linked
         self.scale = scale.astype(dtype)[:, None]
-        size = len(linked), int(group.max(initial=0)) + 1
+        self.n_groups = int(together.max(group.max(initial=-1))) + 1
+        size = len(linked), max(1, self.n_groups)
         self.indicator = sparse.csr_array(
             (
                 np.ones(len(linked), dtype=dtype),
@@ -137,11 +178,14 @@ class _Product:
 
     def __call__(self, v: NDArray[Any], crew: Crew) -> NDArray[Any]:
         """Return the product with a block of columns."""
-        out = self._rows_times(v, crew)
-        if self.linked.size:
+        if not self.n_groups:
+            out = self._rows_times(self._together.halo(v), crew)
+        else:
             scaled = self.scale * v[self.linked]
-            sums = self.indicator @ (self.gather @ scaled)
-            out[self.linked] -= out.dtype.type(self._alpha) * self.scale * (sums - scaled)
+            seen, sums = self._together.halo_and_sum(v, self.gather @ scaled)
+            out = self._rows_times(seen, crew)
+            more = self.scale * (self.indicator @ sums - scaled)
+            out[self.linked] -= out.dtype.type(self._alpha) * more
         out += v
         return out
 
@@ -180,6 +224,8 @@ class SparseRestriction:
         Rows that belong together, from `aggregates`: long walks are then much quicker.
     n_jobs : int, optional
         Threads; all cores by default. The answer does not depend on it.
+    together : Alone, optional
+        Who shares the rows; their halo has columns in S after those of the rows.
     """
 
     is_exact = False
@@ -193,9 +239,11 @@ class SparseRestriction:
         alpha: float,
         levels: Levels = (),
         n_jobs: int | None = 1,
+        together: Alone = ALONE,
     ) -> None:
         s.data *= -alpha
-        parts = s, linked, group, np.exp(-half_log_degrees[linked]), alpha
+        parts = s, linked, group, np.exp(-half_log_degrees[linked]), alpha, together
+        self._together = together
         self.half_log_degrees, self.alpha = half_log_degrees, alpha
         # Beside 1 - α, which eigenvalues come near to, roundings of single precision are not small.
         self._precision = np.float32 if alpha <= _SINGLE_UP_TO else np.float64
@@ -216,7 +264,7 @@ class SparseRestriction:
                 (product.scale[:, 0], (product.linked, product.indicator.indices)), shape=(n, m)
             )
             self._preconditioner = Preconditioner(
-                product.off, links, self.half_log_degrees, self._levels, self.alpha
+                product.off, links, self.half_log_degrees, self._levels, self.alpha, self._together
             )
         return self._preconditioner
 
@@ -234,6 +282,7 @@ class SparseRestriction:
         the products with the matrix that were needed, and whether `tol` was reached.
         """
         scale = np.maximum(residual.max(axis=0, initial=0.0), -residual.min(axis=0, initial=0.0))
+        scale = self._together.max(scale)
         scale[scale == 0] = 1.0
         rhs = np.empty(residual.shape, dtype=self._precision)
         np.divide(residual, scale, out=rhs, casting="same_kind")
@@ -245,6 +294,7 @@ class SparseRestriction:
                 max_iter=max_iter,
                 precondition=self.precondition(),
                 watch=watch and _watching(watch, scale),
+                total=self._together.sum,
             )
         return x * scale, n_iter, converged
 

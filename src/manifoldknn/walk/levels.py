@@ -30,6 +30,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manifoldknn.base.kernels import NUMPY, Kernels
+from manifoldknn.graph.together import Alone
 from manifoldknn.walk.iteration import LOG_CUT, Parts
 
 logger = logging.getLogger(__name__)
@@ -80,6 +81,10 @@ class LevelGraph(Protocol):
 
     n_samples: int
     factorize: bool
+
+    @property
+    def together(self) -> Alone:
+        """Who shares the rows."""
 
     @property
     def kernels(self) -> Kernels:
@@ -219,7 +224,8 @@ def solve_by_levels(
     """
     solver = _Levels(graph, columns, alpha, tol, max_iter, reference, wanted, start)
     arange = graph.kernels.arange
-    jobs = [_Job(arange(graph.n_samples), arange(columns.n_columns))]
+    own = graph.together.own(graph.n_samples)
+    jobs = [_Job(arange(own), arange(columns.n_columns))]
     while jobs:
         jobs.extend(solver.level(jobs.pop()))
     reach = np.inf if solver.exact and not solver.lost else columns.reach
@@ -243,6 +249,7 @@ class _Levels:
         self.graph, self.columns, self.wanted, self.start = graph, columns, wanted, start
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
         self.kernels, self.xp = graph.kernels, graph.kernels.xp
+        self.together = graph.together
         n = graph.n_samples
         self.reference = self.kernels.full((len(columns.views), n), -np.inf)
         if reference is not None:
@@ -261,7 +268,7 @@ class _Levels:
         sourced = xp.isfinite(shift).any(axis=1)
         if not sourced.any():
             return []  # islands without a source
-        if self.graph.factorize and len(parts.rows) == self.graph.n_samples:
+        if self.graph.factorize and self._are_all(parts.rows):
             sourced[:] = True  # the one factorisation is of all rows
         waiting = job.rows[:0]
         if not sourced.all():
@@ -276,19 +283,19 @@ class _Levels:
         solve = self._exact if matrix.is_exact else self._refined
         log_x, accurate, converged = solve(matrix, parts, job.cols, rhs, scale)
         del rhs
-        if self._all_wanted(parts.rows, accurate) and not self.wanted[waiting].any():
+        if self._all_wanted(parts.rows, accurate) and not self._any(self._asked(waiting)):
             accurate[:] = True  # nobody asks for the others
             waiting = waiting[:0]
-        elif not converged or not accurate.any():
+        elif not converged or not self._any(accurate):
             self.converged = False  # nothing better can be had: take it and say so
             accurate[:] = True
         left = []
-        for group in _column_groups(accurate, self.kernels):
+        for group in _column_groups(accurate, self.kernels, self.together):
             final = accurate[:, group].all(axis=1)
             cols = job.cols[group]
             self._keep(parts.rows, self.kernels.places(final), cols, log_x[:, group])
             rest = xp.concatenate([parts.rows[~final], waiting])
-            if len(rest):
+            if self.together.any(len(rest) > 0):
                 left.append(_Job(self.kernels.distinct(rest), cols))
         return left[::-1]  # the first group, the larger, is popped first and informs the other
 
@@ -321,7 +328,7 @@ class _Levels:
         Returns log x, which entries are accurate, and whether iterations sufficed.
         """
         xp, rows = self.xp, parts.rows
-        norms = self.kernels.at_least(xp.linalg.norm(rhs, axis=0), _TINY)
+        norms = self.kernels.at_least(self._norms(rhs), _TINY)
         solver, begun = self._begun(matrix, parts, cols, rhs, scale, norms)
         sourced = parts.runs.max(rhs) > 0
         # A preconditioner may carry rounding into parts that a column does not reach.
@@ -357,9 +364,9 @@ class _Levels:
             measured = self.wanted is not None or not sharp
             accurate, excess = self.accurate(rows, cols, log_x, log_error, measured=measured)
             del log_error
-            before, relative = relative, xp.linalg.norm(solver.residual, axis=0) / norms
+            before, relative = relative, self._norms(solver.residual) / norms
             final = accurate.all(axis=1)
-            share = float(final.sum()) / len(final)
+            share = float(self.together.sum(final.sum())) / int(self.together.sum(len(final)))
             logger.debug(
                 "%d rows, %d columns, %d iterations: residual %.1e, %.1f %% of rows accurate",
                 len(rows), len(cols), solver.n_iter, float(relative.max()), 100 * share,
@@ -372,8 +379,8 @@ class _Levels:
                 relative[:] = np.inf
                 continue
             # Columns that are not done, and that rounding does not keep from getting better.
-            going = ~accurate.all(axis=0) & (relative < 0.5 * before)
-            deep = accurate.any() and (relative <= self.tol * _LEVEL_RANGE).all()
+            going = ~self._every(accurate) & (relative < 0.5 * before)
+            deep = self._any(accurate) and (relative <= self.tol * _LEVEL_RANGE).all()
             enough = share >= _ENOUGH or self._all_wanted(rows, accurate)
             if not converged or not going.any() or enough or deep:
                 break
@@ -406,7 +413,29 @@ class _Levels:
         """Tell whether all rows that somebody asks for are accurate."""
         if self.wanted is None:
             return False
-        return not (self.wanted[rows] & ~accurate.all(axis=1)).any()
+        return not self._any(self.wanted[rows] & ~accurate.all(axis=1))
+
+    def _asked(self, rows: Any) -> Any:
+        return rows[:0] if self.wanted is None else self.wanted[rows]
+
+    def _are_all(self, rows: Any) -> bool:
+        """Tell whether rows are all that there are, on every machine."""
+        return self.together.all(len(rows) == self.together.own(len(self.log_x)))
+
+    def _any(self, truth: Any) -> bool:
+        """Tell whether anything is true of rows, on any machine."""
+        return self.together.any(truth.any())
+
+    def _every(self, truth: Any) -> Any:
+        """Tell in which columns something is true of all rows, on every machine."""
+        return ~self.together.max(~truth.all(axis=0))
+
+    def _norms(self, block: Any) -> Any:
+        """Return the norms of columns over the rows of all machines."""
+        norms = self.xp.linalg.norm(block, axis=0)
+        if self.together.size == 1:
+            return norms
+        return self.xp.sqrt(self.together.sum(self.xp.square(norms)))
 
     def _begun(
         self, matrix: Any, parts: Parts, cols: Any, rhs: Any, scale: Any, norms: Any
@@ -417,30 +446,33 @@ class _Levels:
         got one more label has a smaller share of each.
         """
         xp, at_least = self.xp, self.kernels.at_least
-        if self.start is None or len(parts.rows) < len(self.log_x):
+        if self.start is None or not self._are_all(parts.rows):
             return matrix.iteration(rhs, None, None), xp.ones_like(norms)
         x = self.start[parts.rows[:, None], cols]
         x -= parts.spread(scale)
         self.kernels.at_most(x, _LOG_LARGE, out=x)
         xp.exp(x, out=x)
         product = rhs - matrix.residual(rhs, x)
-        squares, near = xp.square(product).sum(axis=0), (rhs * product).sum(axis=0)
+        squares = self.together.sum(xp.square(product).sum(axis=0))
+        near = self.together.sum((rhs * product).sum(axis=0))
         x *= xp.where(squares > 0, near / at_least(squares, _TINY), 0.0)
         residual = matrix.residual(rhs, x)
-        begun = at_least(xp.linalg.norm(residual, axis=0) / norms, _TINY)
+        begun = at_least(self._norms(residual) / norms, _TINY)
         return matrix.iteration(rhs, x, residual), begun
 
     def _cut_flow(self, log_x: Any, n_cut: int) -> Any:
         """Return a bound on what flows over the edges that were cut, for each column."""
-        return self.xp.amax(log_x, axis=0) + float(LOG_CUT + np.log(n_cut) - np.log1p(-self.alpha))
+        largest = self.together.max(_largest(log_x, self.xp))
+        return largest + float(LOG_CUT + np.log(n_cut) - np.log1p(-self.alpha))
 
     def _log_rhs(self, rows: Any, cols: Any) -> Any:
         """Return log (b_U + α S_UR x_R)."""
         n, n_columns = self.log_x.shape
         out = self.columns.log_sources(rows, cols, n, self.kernels)
-        if len(rows) < n:
+        if not self._are_all(rows):
             log_x = self.log_x if len(cols) == n_columns else self.log_x[:, cols]
-            boundary = self.graph.boundary(rows, ~self.kernels.mask(rows, n), log_x)
+            left = self.together.halo(self.kernels.mask(rows, n))
+            boundary = self.graph.boundary(rows, ~left, self.together.halo(log_x))
             boundary += float(np.log(self.alpha))
             self.xp.logaddexp(out, boundary, out=out)
         return out
@@ -484,7 +516,7 @@ class _Levels:
                         over &= self.wanted[rows[part]][:, None]
                     by = xp.where(over, error[:, seen], 0.0) - xp.where(over, most, 0.0)
                     excess[seen] = xp.maximum(excess[seen], xp.amax(by, axis=0))
-        return accurate, excess
+        return accurate, self.together.max(excess) if measured else excess
 
     def _views(self, cols: Any) -> Iterator[tuple[Any, Any, Any]]:
         """Yield, for every view that compares some of the columns: factors, which, reference."""
@@ -521,7 +553,7 @@ class _Settling:
         self._scale = scale[parts.number[self._at]]
         # A guess may be near already, and has to get better all the same.
         self._before, self._next = x[self._at], min(_FIRST_LOOK, self._begun / _BETWEEN_LOOKS)
-        self.done = not len(self._at)
+        self.done = not levels.together.any(len(self._at) > 0)
 
     def __call__(self, share: float, look: Callable[[Any], Any]) -> bool:
         """Tell whether they have, at a share of the first residual."""
@@ -532,20 +564,26 @@ class _Settling:
         change = log(abs(now - self._before)) + self._scale
         accurate, _ = self._levels.accurate(self._rows, self._cols, value, change)
         self._before, self._next = now, share * self._begun / _BETWEEN_LOOKS
-        self.done = bool(accurate.all())
+        self.done = self._levels.together.all(bool(accurate.all()))
         return self.done
 
 
-def _column_groups(accurate: Any, kernels: Kernels) -> list[Any]:
+def _largest(block: Any, xp: Any) -> Any:
+    """Return the largest of every column; -inf of nothing."""
+    return xp.amax(block, axis=0) if len(block) else xp.full(block.shape[1:], -np.inf)
+
+
+def _column_groups(accurate: Any, kernels: Kernels, together: Alone) -> list[Any]:
     """Split off columns that would keep most rows of the others from being final."""
     everyone = kernels.arange(accurate.shape[1])
-    per_column = accurate.sum(axis=0)
+    per_column = together.sum(accurate.sum(axis=0))
     good = per_column >= 0.5 * per_column.max()
-    together = int(accurate.all(axis=1).sum())
-    if good.all() and together:
+    in_common = int(together.sum(accurate.all(axis=1).sum()))
+    if good.all() and in_common:
         return [everyone]
     if good.all():  # as many rows each, but no row in common
-        good = (accurate == accurate[:, int(per_column.argmax())][:, None]).all(axis=0)
-    elif int(accurate[:, good].all(axis=1).sum()) < 2 * together:
+        same = (accurate == accurate[:, int(per_column.argmax())][:, None]).all(axis=0)
+        good = ~together.max(~same)
+    elif int(together.sum(accurate[:, good].all(axis=1).sum())) < 2 * in_common:
         return [everyone]
     return [everyone[good], everyone[~good]]

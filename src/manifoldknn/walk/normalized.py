@@ -14,6 +14,7 @@ from scipy.sparse import csgraph
 
 from manifoldknn.base.csr import kept_entries
 from manifoldknn.base.kernels import NUMPY
+from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.walk.aggregates import Levels, restricted
 from manifoldknn.walk.factor import DenseInverse, FactorizedInverse
@@ -66,15 +67,18 @@ class NormalizedGraph:
 
     `factorize` says whether restrictions of a sparse graph are solved by factorisation; `levels`,
     which may be empty, hold rows that belong together, for long walks; `n_jobs` threads share
-    products with all rows.
+    products with all rows. Machines that are `together` share the rows; those of the halo come
+    last, and a restriction has no entries of theirs.
     """
 
     kernels = NUMPY
+    together: Alone = ALONE
 
     def __init__(self, graph: ConstrainedGraph) -> None:
         self.factorize = False
         self.levels: Levels = ()
         self.n_jobs: int | None = 1
+        self.together = graph.together
         self.log_degrees = graph.log_degrees()
         self.n_samples = graph.n_samples
         self.is_sparse = graph.is_sparse
@@ -102,13 +106,17 @@ class NormalizedGraph:
 
     @classmethod
     def of_parts(
-        cls, log_s: Any, log_degrees: NDArray[np.float64], group: NDArray[np.intp]
+        cls,
+        log_s: Any,
+        log_degrees: NDArray[np.float64],
+        group: NDArray[np.intp],
+        together: Alone = ALONE,
     ) -> NormalizedGraph:
         """Return the graph with a given sparse log S, log D and must-link classes."""
         graph = object.__new__(cls)
         graph.log_s, graph.log_degrees, graph.group = log_s, log_degrees, group
         graph.n_samples, graph.is_sparse, graph.factorize = len(log_degrees), True, False
-        graph.levels, graph.n_jobs = (), 1
+        graph.levels, graph.n_jobs, graph.together = (), 1, together
         graph.known = _Known()
         return graph
 
@@ -117,15 +125,19 @@ class NormalizedGraph:
 
         Edges are passed over, and counted, if their entry in S is below ``exp(LOG_CUT)``.
         """
-        everything = len(rows) == self.n_samples
+        together = self.together
+        everything = together.all(len(rows) == together.own(self.n_samples))
         if everything and self.known.parts is not None:
             return self.known.parts
         if self.is_sparse:
-            s = self.log_s if everything else self._sub(rows)
+            ghosts, left = together.restricted(rows)
+            s = self._sub(rows, ghosts)
             seen = s.data > LOG_CUT
-            part = _connected(s if seen.all() else kept_entries(s, seen), self.group[rows])
+            n_cut = int(together.sum(np.sum(~seen)))
+            s = s if seen.all() else kept_entries(s, seen)
+            part = _connected(s, self.group[rows], left)
             order = np.argsort(part, kind="stable")
-            found = Parts(rows[order], part[order], int(np.sum(~seen)))
+            found = Parts(rows[order], part[order], n_cut, together=together)
         else:
             found = Parts(rows, np.zeros(len(rows), dtype=np.intp), 0)
         if everything:
@@ -144,21 +156,25 @@ class NormalizedGraph:
         return known[1]
 
     def _divided(self, log_least: float) -> Division | None:
-        strong = self.log_s.data > log_least
-        if strong.all():
+        strong, together = self.log_s.data > log_least, self.together
+        if together.all(strong.all()):
             return None
-        part = _connected(kept_entries(self.log_s, strong), self.group)
+        own = np.arange(together.own(self.n_samples))
+        log_s = kept_entries(self.log_s, strong)
+        log_s = log_s if len(own) == self.n_samples else log_s[own]
+        part = together.halo(_connected(log_s, self.group[own], together))
         row = np.repeat(np.arange(self.n_samples), np.diff(self.log_s.indptr))
         within = part[row] == part[self.log_s.indices]
-        if within.all():
+        if together.all(within.all()):
             return None
         inside = NormalizedGraph.of_parts(
-            kept_entries(self.log_s, within), self.log_degrees, self.group
+            kept_entries(self.log_s, within), self.log_degrees, self.group, together
         )
         inside.levels, inside.n_jobs = self.levels, self.n_jobs
         rows, place = np.unique(row[~within], return_inverse=True)
         return Division(
-            inside, part, int(part.max()) + 1, rows, place.astype(np.intp),
+            inside, part, int(together.max(part.max(initial=-1))) + 1, rows,
+            place.astype(np.intp),
             self.log_s.indices[~within], self.log_s.data[~within],
         )  # fmt: skip
 
@@ -171,16 +187,19 @@ class NormalizedGraph:
         half = 0.5 * self.log_degrees[rows]
         restriction: Restriction
         if self.is_sparse:
-            s = self._sub(rows)
+            ghosts, left = self.together.restricted(rows)
+            s = self._sub(rows, ghosts)
             s.data = np.exp(s.data)
             linked = np.flatnonzero(self.group[rows] >= 0)
-            group = _renumbered(self.group[rows[linked]])
+            group = self.group[rows[linked]]
             if self.factorize:
                 scale = np.exp(-half[linked])
-                restriction = FactorizedInverse(s, linked, group, scale, alpha)
+                restriction = FactorizedInverse(s, linked, _renumbered(group), scale, alpha)
             else:
                 levels = restricted(self.levels, rows)
-                restriction = SparseRestriction(s, linked, group, half, alpha, levels, self.n_jobs)
+                restriction = SparseRestriction(
+                    s, linked, group, half, alpha, levels, self.n_jobs, left
+                )
         else:
             s = self.log_s[np.ix_(rows, rows)]
             restriction = DenseInverse(np.exp(s, out=s), alpha)
@@ -215,27 +234,32 @@ class NormalizedGraph:
     ) -> None:
         half = 0.5 * self.log_degrees
         inside = np.flatnonzero(self.group[rows] >= 0)
-        for group in np.unique(self.group[rows[inside]]):
+        totals = np.full((self._n_groups(), log_x.shape[1]), -np.inf)
+        for group in np.unique(self.group[final & (self.group >= 0)]):
             known = np.flatnonzero(final & (self.group == group))
-            if known.size:
-                total = np.logaddexp.reduce(log_x[known] - half[known, None], axis=0)
-                members = inside[self.group[rows[inside]] == group]
-                terms = total[None, :] - half[rows[members], None]
-                out[members] = np.logaddexp(out[members], terms)
+            totals[group] = np.logaddexp.reduce(log_x[known] - half[known, None], axis=0)
+        totals = self.together.log_sum(totals)
+        terms = totals[self.group[rows[inside]]] - half[rows[inside], None]
+        out[inside] = np.logaddexp(out[inside], terms)
 
-    def _sub(self, rows: NDArray[np.intp]) -> Any:
+    def _n_groups(self) -> int:
+        return int(self.together.max(self.group.max(initial=-1))) + 1
+
+    def _sub(self, rows: NDArray[np.intp], ghosts: NDArray[np.intp]) -> Any:
+        """Return log S of some rows, and of what is left of the halo in further columns."""
         if len(rows) == self.log_s.shape[0] and (np.diff(rows) == 1).all():
             return self.log_s.copy()
-        return self.log_s[rows][:, rows]
+        return self.log_s[rows][:, np.concatenate([rows, ghosts])]
 
 
-def _connected(s: Any, group: NDArray[np.intp]) -> NDArray[np.intp]:
+def _connected(s: Any, group: NDArray[np.intp], together: Alone) -> NDArray[np.intp]:
     """Return the connected part of every row; must-links, by group, connect as edges do.
 
     The stored entries of the symmetric `s` are edges, whatever their values.
     """
     # Of a symmetric matrix; others ("weak") would be transposed first.
-    n_found, part = csgraph.connected_components(s, directed=True, connection="strong")
+    here = s if s.shape[0] == s.shape[1] else s[:, : s.shape[0]]
+    n_found, part = csgraph.connected_components(here, directed=True, connection="strong")
     linked = np.flatnonzero(group >= 0)
     linked = linked[np.argsort(group[linked], kind="stable")]
     same = group[linked[1:]] == group[linked[:-1]]
@@ -245,7 +269,7 @@ def _connected(s: Any, group: NDArray[np.intp]) -> NDArray[np.intp]:
     first = np.unique(part, return_index=True)[1]
     number = np.empty(len(first), dtype=np.intp)
     number[np.argsort(first)] = np.arange(len(first))  # in the order of their first rows
-    return np.asarray(number[part])
+    return together.joined(number[part], s, group)
 
 
 def add_log_products(

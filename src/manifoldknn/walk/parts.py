@@ -80,13 +80,16 @@ def _sourced(division: Division, columns: Columns) -> NDArray[np.bool_]:
     """Tell which parts have sources of which columns."""
     sourced = np.zeros((division.n_parts, columns.n_columns), dtype=bool)
     sourced[division.part[columns.rows], columns.cols] = True
-    return sourced
+    return np.asarray(division.inside.together.max(sourced))
 
 
 def _stand_apart(division: Division, columns: Columns) -> bool:
     """Tell whether most rows lie in parts with sources of fewer than two columns."""
     per_part = _sourced(division, columns).sum(axis=1)
-    return bool((per_part[division.part] < 2).mean() > 0.5)
+    together = division.inside.together
+    own = division.part[: together.own(len(division.part))]
+    alone = together.sum(np.count_nonzero(per_part[own] < 2))
+    return bool(alone > 0.5 * together.sum(len(own)))
 
 
 class _Parts:
@@ -117,6 +120,7 @@ class _Parts:
         self.division, self.columns, self.reference = division, columns, reference
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
         self.part, self.ends = division.part, division.rows
+        self.together = division.inside.together
         self.wanted = wanted
         if wanted is not None:
             self.wanted = wanted.copy()
@@ -153,7 +157,8 @@ class _Parts:
         """See what flows over weak edges now, and to whom it is news."""
         inflow = np.full(self.heard.shape, -np.inf)
         edges = self.division
-        add_log_products(edges.place, edges.other, edges.log_values, self.log_x, inflow)
+        log_x = self.together.halo(self.log_x)
+        add_log_products(edges.place, edges.other, edges.log_values, log_x, inflow)
         inflow += np.log(self.alpha)
         with np.errstate(divide="ignore", invalid="ignore"):
             new = inflow + np.log1p(-np.exp(self.heard - inflow))
@@ -217,7 +222,7 @@ class _Parts:
             new = found[rows, place[self.part[rows], c]]
             rows, new = rows[new > -np.inf], new[new > -np.inf]
             np.maximum.at(out[:, c], self.part[rows], new - self.log_x[rows, c])
-        return out
+        return np.asarray(self.together.max(out))
 
     def _counts(self) -> NDArray[np.float64]:
         """Return what an error is small against: the entry, or a larger one in another column."""
@@ -240,16 +245,21 @@ class _Parts:
         of_ends = self.part[self.ends]
         out = np.full(self.news.shape, -np.inf)
         np.maximum.at(out, of_ends, new - half[self.ends, None])
+        out = self.together.max(out)
         heard = out > -np.inf
         if not heard.any():
             return out
-        order = np.argsort(self.part, kind="stable")
+        own = self.part[: self.together.own(len(self.part))]
+        order = np.argsort(own, kind="stable")
         known = (self._counts() - half[:, None])[order]
-        starts = NUMPY.runs_of(self.part[order]).offsets[:-1]
-        out[heard] -= np.minimum.reduceat(known, starts, axis=0)[heard]
+        starts = NUMPY.runs_of(own[order]).offsets[:-1]
+        least = np.full(out.shape, np.inf)
+        least[own[order][starts]] = np.minimum.reduceat(known, starts, axis=0)
+        out[heard] += self.together.max(-least)[heard]
         shares = np.full(new.shape, -np.inf)
         np.subtract(new, self.log_x[self.ends], out=shares, where=new > -np.inf)
         beside = np.full(out.shape, -np.inf)
         np.logaddexp.at(beside, of_ends, shares)
+        beside = self.together.log_sum(beside)
         out[heard] = np.minimum(out, beside)[heard] - np.log1p(-self.alpha)
         return out

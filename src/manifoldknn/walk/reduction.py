@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from manifoldknn.base.csr import row_maxima
+from manifoldknn.base.csr import kept_entries, row_maxima
+from manifoldknn.graph.together import Alone
 from manifoldknn.graph.weights import row_logsumexp
 from manifoldknn.walk.aggregates import restricted
 from manifoldknn.walk.elimination import Elimination, Round
@@ -61,6 +62,11 @@ class ReducedGraph:
     def n_samples(self) -> int:
         """Number of rows of the whole graph."""
         return len(self.log_degrees)
+
+    @property
+    def together(self) -> Alone:
+        """Who shares the rows of the core."""
+        return self.core.together
 
     def to_core(self, columns: Columns) -> Columns:
         """Return right-hand sides as the core sees them: eliminated rows hand theirs on."""
@@ -163,6 +169,7 @@ def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: floa
     """
     stays = graph.group >= 0
     stays[sources] = True
+    stays[graph.together.shared_rows()] = True
     elimination = Elimination(graph.log_s, stays, alpha)
     most = _DENSEST * elimination.density
     while elimination.density < most and elimination.eliminate() > _LEAST_SHARE:
@@ -174,17 +181,24 @@ def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: floa
     if weak.nnz:
         log_s.sort_indices()
         log_s = log_sum(log_s, weak.row, weak.col, weak.data)
+    # Neighbours that stand near each other are found in the cache; the halo stays behind.
+    order = csgraph.reverse_cuthill_mckee(log_s, symmetric_mode=True)
+    is_own = rows[order] < graph.together.own(graph.n_samples)
+    own = rows[order[is_own]]
+    order = np.concatenate([order[is_own], np.sort(order[~is_own])])
+    _, together = graph.together.restricted(own)
+    log_s, rows, log_scale = log_s[order][:, order], rows[order], log_scale[order]
+    log_s.sort_indices()
+    if len(own) < len(rows):
+        log_s = kept_entries(log_s, np.arange(log_s.nnz) < log_s.indptr[len(own)])
+    log_scale = together.halo(log_scale)
     counts = np.diff(log_s.indptr)
     log_s.data = log_s.data + log_scale[log_s.indices] + np.repeat(log_scale, counts)
     log_s.data -= np.log(alpha)
-    # Neighbours that stand near each other are found in the cache.
-    order = csgraph.reverse_cuthill_mckee(log_s, symmetric_mode=True)
-    log_s, rows, log_scale = log_s[order][:, order], rows[order], log_scale[order]
-    log_s.sort_indices()
     core = NormalizedGraph.of_parts(
-        log_s, graph.log_degrees[rows] - 2.0 * log_scale, graph.group[rows]
+        log_s, graph.log_degrees[rows] - 2.0 * log_scale, graph.group[rows], together
     )
-    core.levels, core.n_jobs = restricted(graph.levels, rows), graph.n_jobs
+    core.levels, core.n_jobs = restricted(graph.levels, own), graph.n_jobs
     return ReducedGraph(core, rows, log_scale, tuple(elimination.rounds), graph.log_degrees)
 
 
@@ -222,7 +236,7 @@ def solve_columns(
     wanted = None
     if rows is not None:
         at = rows if isinstance(graph, NormalizedGraph) else graph.places[rows]
-        if (at >= 0).all():
+        if core.together.all((at >= 0).all()):
             wanted = np.zeros(core.n_samples, dtype=bool)
             wanted[at] = True
     if isinstance(graph, NormalizedGraph):

@@ -15,6 +15,7 @@ from manifoldknn.device.kernels import Runs, TorchKernels, ragged
 from manifoldknn.device.walk.aggregates import Levels, Preconditioner, aggregates
 from manifoldknn.device.walk.iteration import TorchRestriction
 from manifoldknn.device.walk.products import WalkMatrix, WalkOperator
+from manifoldknn.graph.together import ALONE
 from manifoldknn.graph.weights import row_log_sums
 from manifoldknn.walk.iteration import LOG_CUT, Parts
 
@@ -25,6 +26,7 @@ class NormalizedTorchGraph:
     """S = D^-½ W D^-½ with entries as logarithms, and its restrictions."""
 
     factorize = False
+    together = ALONE
 
     def __init__(self, graph: TorchGraph) -> None:
         self.n_samples, self.device = graph.n_samples, graph.device

@@ -1,0 +1,1 @@
+"""One walk on machines that share the rows; see `manifoldknn.distributed`."""
