@@ -185,25 +185,52 @@ def _kind(value: Any) -> str:
 
 def changelog_page() -> str:
     """Return CHANGELOG.md as reStructuredText."""
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    text = re.sub(r"(?<!`)`(?!`)", "``", text)
-    text = re.sub(r"\[([^\]\n]+)\]\(([^)]+)\)", r"`\1 <\2>`__", text)
-    lines = []
-    for line in text.splitlines():
-        level = len(line) - len(line.lstrip("#"))
-        if level and line[level] == " ":
-            title = re.sub(r"\[(.+)\]", r"\1", line[level + 1 :])
-            lines += [_headed(title, "=-~"[level - 1])]
-        else:
-            lines.append(line)
+    head, _, rest = from_markdown(ROOT / "CHANGELOG.md").partition("\n\n")
     note = "Times and sizes in this list were measured when each change was made."
-    return "\n".join([*lines[:2], note, "", *lines[2:]]) + "\n"
+    return f"{head}\n\n{note}\n\n{rest}"
+
+
+def cluster_page() -> str:
+    """Return ``docs/ten-million-rows.md`` as reStructuredText."""
+    return from_markdown(ROOT / "docs" / "ten-million-rows.md")
+
+
+def from_markdown(path: Path) -> str:
+    """Return a page as reStructuredText: as much of Markdown as our pages have."""
+    lines, code, table = [], False, False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        level = len(line) - len(line.lstrip("#"))
+        if line.startswith("```"):
+            code = not code
+            lines += ["", f".. code-block:: {line[3:] or 'console'}", ""] if code else [""]
+        elif code:
+            lines.append(f"   {line}")
+        elif level and line[level] == " ":
+            lines += [_headed(re.sub(r"\[(.+)\]", r"\1", line[level + 1 :]), "=-~"[level - 1])]
+        elif line.startswith("|"):
+            cells = [_inline(cell.strip()) for cell in line.strip("|").split("|")]
+            if not table:
+                lines += ["", ".. list-table::", "   :header-rows: 1", ""]
+            if set(line) - set("|- "):
+                lines += [f"   {' ' if i else '*'} - {cell}" for i, cell in enumerate(cells)]
+        else:
+            lines.append(_inline(line))
+        table = line.startswith("|")
+    return "\n".join(lines) + "\n"
+
+
+def _inline(text: str) -> str:
+    """Mark code and links as reStructuredText does; files of the repository are only named."""
+    text = re.sub(r"(?<!`)`(?!`)", "``", text)
+    text = re.sub(r"\[([^\]]+)\]\((https?://[^)]+)\)", r"`\1 <\2>`__", text)
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
 
 
 def write_pages(folder: Path) -> None:
     """Write the pages that differ from what is there."""
     pages = {"reference/api.rst": api_page, "reference/command.rst": cli_page,
-             "reference/json.rst": json_page, "changelog.rst": changelog_page}  # fmt: skip
+             "reference/json.rst": json_page, "questions/cluster.rst": cluster_page,
+             "changelog.rst": changelog_page}  # fmt: skip
     for name, make in pages.items():
         path, text = folder / name, make()
         path.parent.mkdir(exist_ok=True)

@@ -39,6 +39,7 @@ MODULES = {
         "make_knot",
         "make_two_circles",
     },
+    "distributed": {"DistributedManifoldKNN"},
     "exceptions": {
         "ColumnWarning",
         "DeviceWarning",
