@@ -41,6 +41,7 @@ MODULES = {
     },
     "distributed": {"DistributedManifoldKNN"},
     "exceptions": {
+        "ClusterLostError",
         "ColumnWarning",
         "DeviceWarning",
         "EverythingLabeledWarning",
