@@ -10,7 +10,7 @@ REPLACED = (
     # The arrow of the navigation has no name.
     (r'<summary>(<span class="toctree-toggle")', r'<summary aria-label="Pages below">\1'),
     # The name of the button must hold what is written on it.
-    (r'(search-button-field[^>]*) aria-label="Search"', r"\1"),
+    (r'(search-button-field[^>]*) aria-label="Search"', r'\1 aria-label="Search Ctrl+K"'),
     # References are no items of a list.
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
     # Titles of thumbnails stand beside their links.
