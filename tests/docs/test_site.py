@@ -1,6 +1,7 @@
 """The site: exactly the public names, no number typed by hand, short sentences, whole links."""
 
 import importlib
+import json
 import re
 import sys
 import tomllib
@@ -148,3 +149,16 @@ def test_changelog_becomes_a_page():
     assert page.startswith("Changelog\n=========\n")
     assert "``ManifoldKNNClassifier``" in page
     assert not re.search(r"^#", page, re.M)
+
+
+def test_numbers_of_the_page_on_clusters_are_those_of_its_file():
+    text = (ROOT / "docs" / "ten-million-rows.md").read_text(encoding="utf-8")
+    path = measured.FOLDERS[0] / "cluster.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for case, name in (("same-banknote", "banknote"), ("same-mnist", "MNIST")):
+        differs = f"{found[case]['largest_difference']:.1e}".replace("e-0", "e-")
+        equal = f"{found[case]['edges_differ']} | {found[case]['labels_equal']:.0%}"
+        assert f"| {name}, same lists | {equal.replace('%', ' %')} | {differs} |" in text
+    own = found["own-mnist"]
+    errors = f"{100 * own['error']:.2f} % | {100 * own['error_one_machine']:.2f} %"
+    assert f"| MNIST, own search | | | | {own['recall']:.3f} | {errors} |" in text
