@@ -39,7 +39,9 @@ MODULES = {
         "make_knot",
         "make_two_circles",
     },
+    "distributed": {"DistributedManifoldKNN"},
     "exceptions": {
+        "ClusterLostError",
         "ColumnWarning",
         "DeviceWarning",
         "EverythingLabeledWarning",
@@ -66,7 +68,7 @@ MODULES = {
     },
 }
 ROOMS = {
-    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "label", "model",
+    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "labelling", "model",
     "reporting", "reproduction", "search", "tables", "vote", "walk",
 }  # fmt: skip
 
