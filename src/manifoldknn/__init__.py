@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from manifoldknn.insight.inspection import inspect
     from manifoldknn.insight.label_errors import find_label_errors
     from manifoldknn.insight.suggestions import suggest
-    from manifoldknn.label.widget import label
+    from manifoldknn.labelling.widget import label
     from manifoldknn.reporting.report import report
     from manifoldknn.tables.encoder import TableEncoder
     from manifoldknn.walk.label_columns import tired_random_walk, walk_weights
@@ -56,6 +56,7 @@ _HOMES = {
     "find_label_errors": "insight.label_errors",
     "estimate_memory": "device.memory",
     "report": "reporting.report",
+    "label": "labelling.widget",
     "simplex_weights": "extend.simplex",
     "suggest": "insight.suggestions",
     "TableEncoder": "tables.encoder",
@@ -66,8 +67,6 @@ _HOMES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name == "label":  # a room that can be called, see there
-            return import_module(f"{__name__}.label")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -241,7 +241,7 @@ def _inspect(options: argparse.Namespace) -> None:
 
 
 def _label(options: argparse.Namespace) -> None:
-    from manifoldknn.label.serve import serve
+    from manifoldknn.labelling.serve import serve
 
     serve(options)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from manifoldknn.label.journal import Entry
+from manifoldknn.labelling.journal import Entry
 
 
 @dataclass(frozen=True)

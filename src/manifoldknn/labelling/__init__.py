@@ -5,19 +5,3 @@ An entry of the `journal` says what somebody did; the `board` is what all entrie
 `rows`; `app` and `guard` do so over HTTP, and `serve` is the command. `project` opens a file,
 `exchange` writes and reads labels. `widget` is the page in a notebook, ``manifoldknn.label``.
 """
-
-import sys
-from types import ModuleType
-from typing import Any
-
-
-class _Room(ModuleType):
-    """The room, which is also the function of its name."""
-
-    def __call__(self, frame: Any, **options: Any) -> Any:
-        from manifoldknn.label.widget import label
-
-        return label(frame, **options)
-
-
-sys.modules[__name__].__class__ = _Room

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from manifoldknn.label.board import Board, Mark
-from manifoldknn.label.exchange import FORMATS, imported, records, written
-from manifoldknn.label.journal import Entry
-from manifoldknn.label.learner import Answers
+from manifoldknn.labelling.board import Board, Mark
+from manifoldknn.labelling.exchange import FORMATS, imported, records, written
+from manifoldknn.labelling.journal import Entry
+from manifoldknn.labelling.learner import Answers
 
 IDS = ["p", "q", "=1+1", 'a "quoted", id', "t"]
 

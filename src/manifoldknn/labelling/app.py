@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from manifoldknn.label.desk import Desk
-from manifoldknn.label.exchange import FORMATS
-from manifoldknn.label.guard import Guard
-from manifoldknn.label.journal import JournalError
-from manifoldknn.label.rows import ForbiddenError
+from manifoldknn.labelling.desk import Desk
+from manifoldknn.labelling.exchange import FORMATS
+from manifoldknn.labelling.guard import Guard
+from manifoldknn.labelling.journal import JournalError
+from manifoldknn.labelling.rows import ForbiddenError
 
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _LARGEST = 64 << 20  # bytes of a question

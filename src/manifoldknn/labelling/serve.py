@@ -11,7 +11,7 @@ import sys
 import webbrowser
 from contextlib import closing
 
-from manifoldknn.label.project import open_desk
+from manifoldknn.labelling.project import open_desk
 from manifoldknn.tables.table import TableError
 
 _FIRST_PORT = 8765
@@ -26,7 +26,7 @@ def serve(options: argparse.Namespace) -> None:
     try:
         import uvicorn
 
-        from manifoldknn.label.app import make_app
+        from manifoldknn.labelling.app import make_app
     except ImportError as error:
         raise ImportError(
             "label needs starlette and uvicorn: pip install 'manifoldknn[label]'"

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from label.kit import flowers_desk
+from labelling.kit import flowers_desk
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("starlette", reason="needs manifoldknn[label]")
-from manifoldknn.label.app import make_app, page_files  # noqa: E402
-from manifoldknn.label.journal import JournalError  # noqa: E402
+from manifoldknn.labelling.app import make_app, page_files  # noqa: E402
+from manifoldknn.labelling.journal import JournalError  # noqa: E402
 
 BASE, TOKEN = "http://127.0.0.1:8765", "secret"
 _MARKUP = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(")
@@ -143,7 +143,7 @@ def test_a_full_disk_is_told_and_nothing_is_believed(client, desk, monkeypatch):
     def full(*_):
         raise JournalError("cannot be written: free some space")
 
-    monkeypatch.setattr("manifoldknn.label.journal.Journal._write", full)
+    monkeypatch.setattr("manifoldknn.labelling.journal.Journal._write", full)
     question = {"who": "Ann", "rows": [5], "label": "x"}
     answer = client.post("/api/mark?token=secret", json=question)
     assert answer.status_code == 507

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from label.kit import ROOT, flower_truth, flowers
+from labelling.kit import ROOT, flower_truth, flowers
 
 CHROMIUM = shutil.which("chromium")
 AXE = os.environ.get("MANIFOLDKNN_AXE", "")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from manifoldknn.cli.options import build_parser
-from manifoldknn.label.project import open_desk
+from manifoldknn.labelling.project import open_desk
 
 ROOT = Path(__file__).parents[2]
 FLOWERS = ROOT / "examples" / "flowers.csv"

@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from manifoldknn.label.board import Board
-from manifoldknn.label.journal import Entry, History, Journal, JournalError
+from manifoldknn.labelling.board import Board
+from manifoldknn.labelling.journal import Entry, History, Journal, JournalError
 from manifoldknn.tables.table import TableError
 
 PEOPLE, ROWS, CLASSES = ("Ann", "Bob"), range(6), ("a", "b", "c")
@@ -164,7 +164,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path):
 def test_killed_after_an_acknowledgement(tmp_path):
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from manifoldknn.label.journal import Journal\n"
+        "from manifoldknn.labelling.journal import Journal\n"
         "journal = Journal(Path(sys.argv[1]), 'f', 'a.csv')\n"
         "for k in range(17): journal.add('Ann', 'add', {'name': str(k)})\n"
         "print('done', flush=True); time.sleep(60)"

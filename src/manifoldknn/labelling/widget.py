@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from manifoldknn.base.parameters import PARAMETERS
-from manifoldknn.label.desk import Desk
-from manifoldknn.label.journal import JournalError
-from manifoldknn.label.project import open_desk
-from manifoldknn.label.rows import ForbiddenError
+from manifoldknn.labelling.desk import Desk
+from manifoldknn.labelling.journal import JournalError
+from manifoldknn.labelling.project import open_desk
+from manifoldknn.labelling.rows import ForbiddenError
 
 _MODULES = ("dom.js", "row.js", "map.js", "panels.js", "keys.js", "app.js")
 _RENDER = """

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldknn.label.desk import Desk
-from manifoldknn.label.journal import Journal, file_fingerprint
-from manifoldknn.label.rows import Rows, as_pixels
+from manifoldknn.labelling.desk import Desk
+from manifoldknn.labelling.journal import Journal, file_fingerprint
+from manifoldknn.labelling.rows import Rows, as_pixels
 from manifoldknn.tables.inputs import is_stream
 from manifoldknn.tables.session import Session, open_input, prepare
 from manifoldknn.tables.table import TableError

@@ -24,7 +24,7 @@ from manifoldknn.insight.ground import Ground, walked_ground
 from manifoldknn.insight.label_errors import find_label_errors
 from manifoldknn.insight.layout import framed_places
 from manifoldknn.insight.suggestions import reasons, uncertainty
-from manifoldknn.label.journal import JournalError
+from manifoldknn.labelling.journal import JournalError
 
 logger = logging.getLogger("manifoldknn")
 

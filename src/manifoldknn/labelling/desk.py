@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from manifoldknn.base.render import COLORS, SHAPES
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.label.board import Board
-from manifoldknn.label.exchange import imported, records, written
-from manifoldknn.label.journal import Entry, Journal
-from manifoldknn.label.learner import Learner, little_changes
-from manifoldknn.label.rows import Rows
+from manifoldknn.labelling.board import Board
+from manifoldknn.labelling.exchange import imported, records, written
+from manifoldknn.labelling.journal import Entry, Journal
+from manifoldknn.labelling.learner import Learner, little_changes
+from manifoldknn.labelling.rows import Rows
 
 _AHEAD = 1  # rows that are sent with every answer
 _RESERVED = 60.0  # seconds that a row is kept for who sees it

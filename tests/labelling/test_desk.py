@@ -5,9 +5,9 @@ import time
 import numpy as np
 import pytest
 
-from label.kit import flower_truth, flowers, flowers_desk, learned, opened
+from labelling.kit import flower_truth, flowers, flowers_desk, learned, opened
 from manifoldknn.cli.main import main
-from manifoldknn.label.learner import Learner
+from manifoldknn.labelling.learner import Learner
 from manifoldknn.tables.table import TableError
 
 

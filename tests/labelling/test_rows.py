@@ -5,7 +5,7 @@ import base64
 import numpy as np
 import pytest
 
-from manifoldknn.label.rows import ForbiddenError, Rows, as_pixels
+from manifoldknn.labelling.rows import ForbiddenError, Rows, as_pixels
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from manifoldknn.label.board import Board
-from manifoldknn.label.journal import Entry
+from manifoldknn.labelling.board import Board
+from manifoldknn.labelling.journal import Entry
 
 
 def said(board, who, row, label, kind="label"):

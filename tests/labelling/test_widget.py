@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import manifoldknn
-from label.kit import flowers
-from manifoldknn.label.widget import answered, page_module
+from labelling.kit import flowers
+from manifoldknn.labelling.widget import answered, page_module
 
 anywidget = pytest.importorskip("anywidget", reason="needs manifoldknn[notebook]")
 

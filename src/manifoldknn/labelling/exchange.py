@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from manifoldknn.label.board import Board, Mark
-from manifoldknn.label.learner import Answers
+from manifoldknn.labelling.board import Board, Mark
+from manifoldknn.labelling.learner import Answers
 
 FORMATS = {
     "csv": "text/csv",
