@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import warnings
 from pathlib import Path
@@ -89,6 +88,3 @@ sphinx_gallery_conf = {
 }
 
 generated.write_pages(HERE)
-
-# A room that can be called: its page shows the function.
-manifoldknn.label = importlib.import_module("manifoldknn.label.widget").label
