@@ -90,7 +90,7 @@ def test_confidence_and_margin():
     np.testing.assert_allclose(confidence, [0.5, 0, 0, 0.2])
     np.testing.assert_allclose(margin, [0.2, 0, 0, -0.3])
     confidence, margin = answers(shares[:1], np.array([-1]), np.array([False]))
-    assert (confidence[0], margin[0]) == (0, 0)
+    np.testing.assert_allclose((confidence[0], margin[0]), (0.5, 0.2))  # of what it would have said
 
 
 def test_one_class():

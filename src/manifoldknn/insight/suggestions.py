@@ -25,7 +25,7 @@ from manifoldknn.insight.inspection import hops_from_labels
 from manifoldknn.insight.listing import Listing, listed
 
 # Rows that are walked from: so many, fewer where walks over many rows take long.
-_MOST, _FEWEST, _STEPS = 2000, 300, 3e7
+_MOST, _FEWEST, _STEPS = 2000, 100, 3e7
 _SOME = 0.05  # share of a class that casts doubt
 _NEARBY = 2  # edges
 
