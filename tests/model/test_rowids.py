@@ -148,6 +148,7 @@ def test_names_that_mean_no_row():
 
 def test_numbers_count_once_rows_came_without_names():
     frame, _, clf = named_model(INDICES["texts"])
-    clf.partial_fit(frame[:3].to_numpy() + 0.01, refresh=True)
+    with pytest.warns(UserWarning, match="valid feature names"):
+        clf.partial_fit(frame[:3].to_numpy() + 0.01, refresh=True)
     assert suggest(clf, 2).ids.dtype.kind == "i"
     assert clf.set_labels([61], 1).labeled_indices_[-1] == 61

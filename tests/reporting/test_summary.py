@@ -8,6 +8,7 @@ import pytest
 from manifoldknn import ManifoldKNNClassifier, as_published, inspect
 from manifoldknn.model.hidden_labels import hidden_labels
 from manifoldknn.reporting.summary import as_table, summary_data, summary_text
+from manifoldknn.reporting.trust import trust_groups
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.hidden import hidden_groups
 
@@ -23,6 +24,11 @@ DATA = {
                    "groups": 3, "reliability": []},
     "advice": ["Do this."],
     "notes": ["Mind that."], "seconds": {"reading": 0.1},
+    "trust": trust_groups(
+        np.array(["a", "b"]), np.repeat([0, 1, -1], [400, 590, 10]),
+        np.repeat([0.9, 0.5, 0.0], [400, 590, 10]), None,
+    ),
+    "abstained": 10,
 }  # fmt: skip
 
 
@@ -36,6 +42,9 @@ def test_every_fact_is_told():
         "50.0%: when hidden, 1 of 2 labels were found again, classes weighted by how many rows",
         "so 10% to 90% (95 % interval)",
         "classes, alpha 0.9985, sharpness 1.23",
+        "trusted     400 answers can be trusted, with at least 80% confidence",
+        "to look at  600 answers need a look, with less than 80% confidence",
+        "10 rows are left without an answer",
     ]
     words += [
         "(none)",
