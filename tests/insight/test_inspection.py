@@ -39,7 +39,7 @@ def test_a_healthy_graph():
 
 @any_problem
 def test_islands_without_labels():
-    X = np.concatenate([np.arange(10.0), 1e3 + np.arange(6.0), 1e6 + np.arange(4.0)])[:, None]
+    X = np.concatenate([np.arange(10.0), 1e3 + np.arange(6.0), 1e4 + np.arange(4.0)])[:, None]
     y = np.full(20, -1)
     y[[0, 2, 5, 9]] = 0, 0, 1, 1
     frame = pd.DataFrame(X, index=[f"r{i}" for i in range(20)], columns=["x"])

@@ -294,4 +294,6 @@ def test_classes_far_apart_are_as_sharp_whatever_the_way(way):
     assert clf.sharpness_ == pytest.approx(true.sharpness, rel=1e-2)
     usual = oracles.usual_density(true.hidden_f, y[true.hidden_rows])
     p = oracles.doubted(true.p, true.f, usual, clf.fitted_.belonging.values.values)
-    np.testing.assert_allclose(clf.label_distributions_, p, rtol=1e-2, atol=1e-3)
+    # What doubts a row, the density that is usual, comes from hidden labels: right to some percent
+    # where classes stand apart.
+    np.testing.assert_allclose(clf.label_distributions_, p, rtol=1e-2, atol=5e-3)
