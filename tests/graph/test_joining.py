@@ -63,6 +63,7 @@ def test_large_problems_take_this_way_and_stay_connected(metric, monkeypatch):
     assert short[2].sum() <= 1.05 * exact[2].sum()
 
 
+@pytest.mark.filterwarnings("ignore:.*rows are so far from others:")
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_labels_do_not_depend_on_threads(metric, monkeypatch):
     monkeypatch.setattr(joining, "EXACT_WORK", 0)
