@@ -39,6 +39,12 @@ def test_plain_text_is_left_as_it_is(package, tmp_path):
     assert rendered(package, "a.txt", name=EVIL) == EVIL
 
 
+def test_lines_of_blocks_leave_nothing(package, tmp_path):
+    text = "a\n{% for x in some %}\n  {% if x %}\n{{ x }}\n  {% endif %}\n{% endfor %}\nb\n"
+    (tmp_path / "some_pages" / "templates" / "b.txt").write_text(text)
+    assert rendered(package, "b.txt", some=[1, 0, 2]) == "a\n1\n2\nb"
+
+
 def test_what_is_missing_or_no_number_is_an_error(package):
     with pytest.raises(UndefinedError, match="name"):
         rendered(package, "page.html", data=1)

@@ -253,7 +253,7 @@ def killed(cluster_client, folder, stage):
 
 
 @pytest.mark.slow
-@pytest.mark.cluster
+@pytest.mark.long
 @pytest.mark.usefixtures("all_workers_walk")
 @pytest.mark.parametrize("stage", ["part", "route", "lists", "edges", "walk"])
 def test_a_worker_that_goes_is_done_without(stage, tmp_path):
@@ -284,7 +284,7 @@ def _after(cluster, results, stage):
 
 
 @pytest.mark.slow
-@pytest.mark.cluster
+@pytest.mark.long
 def test_all_workers_gone_is_told(monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(stages_room, "_PATIENCE", 5.0)

@@ -14,7 +14,13 @@ FUZZ = Path(__file__).parents[2] / "fuzz"
 
 
 @pytest.mark.parametrize(
-    ("script", "count"), [("files", 140), ("kills", 6), ("pages", 2), ("mutations", 1)]
+    ("script", "count"),
+    [
+        ("files", 140),
+        pytest.param("kills", 6, marks=[pytest.mark.slow, pytest.mark.long]),
+        ("pages", 2),
+        ("mutations", 1),
+    ],
 )
 def test_no_findings(script, count):
     if script == "kills" and sys.platform == "win32":

@@ -7,6 +7,7 @@ which ends with the process that holds it, tells them from what somebody is writ
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -129,22 +130,39 @@ def _short(name: str) -> str:
 def _held(place: Path, prefix: str, *, folder: bool = False) -> Iterator[Path]:
     """Make a file or folder that is gone after the block, as are those that dead runs left."""
     _sweep(place, prefix)
-    while True:
-        if folder:
-            path = Path(tempfile.mkdtemp(_LEFT, prefix, place))
-        else:
-            handle, name = tempfile.mkstemp(_LEFT, prefix, place)
-            os.close(handle)
-            path = Path(name)
-        lock = _locked(path, wait=True)
-        if path.exists():  # nobody took it for dead before it was locked
-            break
+    made: list[Path] = []
+    lock = None
     try:
-        yield path
+        while True:
+            with _no_interrupt():
+                if folder:
+                    made.append(Path(tempfile.mkdtemp(_LEFT, prefix, place)))
+                else:
+                    handle, name = tempfile.mkstemp(_LEFT, prefix, place)
+                    os.close(handle)
+                    made.append(Path(name))
+            lock = _locked(made[-1], wait=True)
+            if made[-1].exists():  # nobody took it for dead before it was locked
+                break
+        yield made[-1]
     finally:
-        _remove(path)
+        for path in made:
+            _remove(path)
         if lock is not None:
             os.close(lock)
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Let signals wait: what is made in the block is known to somebody when they come."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _sweep(place: Path, prefix: str) -> None:
