@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from labelling.kit import flowers_desk
+from labelling_kit import flowers_desk
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("starlette", reason="needs manifoldknn[label]")

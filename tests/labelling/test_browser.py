@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from labelling.kit import ROOT, flower_truth, flowers
+from labelling_kit import ROOT, flower_truth, flowers
 
 CHROMIUM = shutil.which("chromium")
 AXE = os.environ.get("MANIFOLDKNN_AXE", "")

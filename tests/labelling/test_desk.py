@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from labelling.kit import flower_truth, flowers, flowers_desk, learned, opened
+from labelling_kit import flower_truth, flowers, flowers_desk, learned, opened
 from manifoldknn.cli.main import main
 from manifoldknn.labelling.learner import Learner
 from manifoldknn.tables.table import TableError

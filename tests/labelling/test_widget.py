@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import manifoldknn
-from labelling.kit import flowers
+from labelling_kit import flowers
 from manifoldknn.labelling.widget import answered, page_module
 
 anywidget = pytest.importorskip("anywidget", reason="needs manifoldknn[notebook]")

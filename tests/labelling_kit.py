@@ -9,7 +9,7 @@ from pathlib import Path
 from manifoldknn.cli.options import build_parser
 from manifoldknn.labelling.project import open_desk
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 FLOWERS = ROOT / "examples" / "flowers.csv"
 
 
