@@ -57,6 +57,8 @@ def test_a_finding_is_told(script, monkeypatch, capsys):
     inside = main.__globals__
     if script == "files":
         monkeypatch.setitem(inside, "MOST_MB", -1)
+        # It limits the memory of its own process, which is that of all tests here.
+        monkeypatch.setattr("resource.setrlimit", lambda *_: None)
     else:
         if inside["BROWSER"] is None:
             pytest.skip("needs chromium")
