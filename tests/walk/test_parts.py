@@ -1,5 +1,7 @@
 """Clusters joined by edges that hardly count, against exact arithmetic."""
 
+from unittest import mock
+
 import mpmath
 import numpy as np
 import pytest
@@ -91,15 +93,17 @@ def test_every_entry_is_exact(data):
         views = np.where(np.eye(n_columns, dtype=bool), 0.0, -np.inf)  # none shares a place
     columns = Columns(rows, cols, rng.normal(size=len(rows)), views, np.inf)
     expected = exact_logs(log_w, group, columns, 0.99)
-    found = solve_by_parts(graph_of(log_w, group), columns, **ACCURACY)
-    assert found.converged
-    told = np.isfinite(expected) & (expected > -500)
-    np.testing.assert_allclose(found.log_values[told], expected[told], atol=2e-6)
     wanted = np.zeros(n, dtype=bool)
     wanted[rng.choice(n, max(1, n // 3), replace=False)] = True
-    some = solve_by_parts(graph_of(log_w, group), columns, wanted=wanted, **ACCURACY)
-    told &= wanted[:, None]
-    np.testing.assert_allclose(some.log_values[told], expected[told], atol=2e-6)
+    told = np.isfinite(expected) & (expected > -500)
+    for few in (True, False):  # by doors, and from part to part
+        with mock.patch.object(module._Doors, "are_few", few):
+            found = solve_by_parts(graph_of(log_w, group), columns, **ACCURACY)
+            some = solve_by_parts(graph_of(log_w, group), columns, wanted=wanted, **ACCURACY)
+        assert found.converged
+        np.testing.assert_allclose(found.log_values[told], expected[told], atol=2e-6)
+        here = told & wanted[:, None]
+        np.testing.assert_allclose(some.log_values[here], expected[here], atol=2e-6)
 
 
 def separated(n_parts=6, size=60, seed=0):
@@ -109,8 +113,27 @@ def separated(n_parts=6, size=60, seed=0):
     return graph_of(log_w, np.full(len(log_w), -1)), size
 
 
-def test_columns_share_solves(monkeypatch):
-    """Six classes in a chain of six parts: a part is solved once for each class, not more."""
+def test_an_outlier_with_many_edges_is_one_door():
+    """Rows that one row elsewhere is joined to are one right-hand side, on both sides."""
+    log_w = np.full((20, 20), -np.inf)
+    for i in [*range(8), *range(9, 19)]:
+        log_w[i, i + 1] = -0.5
+    log_w[8, 10:16] = -40.0 - np.arange(6)
+    log_w[3, 18] = -50.0
+    graph = graph_of(np.maximum(log_w, log_w.T), np.full(20, -1))
+    columns = Columns(np.array([0, 19]), np.arange(2), np.zeros(2), np.zeros((1, 2)), np.inf)
+    doors = module._Doors(graph.divided(np.log(1e-4)), columns)
+    np.testing.assert_array_equal(doors.numbers, [3, 3])  # a source, the outlier, the other edge
+    assert not doors.are_few
+    expected = exact_logs(np.maximum(log_w, log_w.T), np.full(20, -1), columns, 0.99)
+    found = doors.solution(**ACCURACY, wanted=None)
+    np.testing.assert_allclose(found.log_values, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize(("few", "times"), [(True, 16), (False, 36)])
+def test_columns_share_solves(monkeypatch, few, times):
+    """Six classes in a chain of six parts: solved once for each source and door, or each class."""
+    monkeypatch.setattr(module._Doors, "are_few", few)
     graph, size = separated()
     sources = size * np.arange(6)
     columns = Columns(sources, np.arange(6), np.zeros(6), np.zeros((1, 6)), 4.0)
@@ -123,7 +146,7 @@ def test_columns_share_solves(monkeypatch):
 
     monkeypatch.setattr(module, "solve_by_levels", counted)
     found = solve_by_parts(graph, columns, **ACCURACY)
-    assert sum(widths) == 36
+    assert sum(widths) == times
     assert found.reach == np.inf  # for most rows the second class is far
     assert np.isfinite(found.log_values).all()
     # Each step along the chain costs a weak edge.

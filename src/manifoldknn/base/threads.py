@@ -32,13 +32,13 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def in_threads(
-    work: Callable[[Any], Any], items: Iterable[Any], n_jobs: int | None
+    work: Callable[[Any], Any], items: Iterable[Any], n_jobs: int | None, *, pile_up: bool = False
 ) -> Iterator[Any]:
     """Yield work(item) in order, a few items ahead: results do not pile up.
 
-    The work should spend its time where Python's lock is released: in NumPy and SciPy; the
-    results are the same for any number of threads. `n_jobs` is as in scikit-learn, but None means
-    all cores.
+    They may where they are small: then no thread waits for an item that takes long. The work
+    should spend its time where Python's lock is released: in NumPy and SciPy; the results are the
+    same for any number of threads. `n_jobs` is as in scikit-learn, but None means all cores.
 
     >>> list(in_threads(abs, [-1, 2, -3], n_jobs=2))
     [1, 2, 3]
@@ -52,7 +52,7 @@ def in_threads(
         pending: deque[Future[Any]] = deque()
         for item in items:
             pending.append(pool.submit(work, item))
-            if len(pending) > threads:
+            if len(pending) > threads and not pile_up:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()

@@ -273,7 +273,7 @@ def walks_at_once(
         # A dense graph fills the memory by itself, and its factorisation the cores.
         threads = 1 if shared.way.name == "dense" else thread_count(n_jobs)
         alone = len(walks) % threads
-        yield from in_threads(solve, walks[: len(walks) - alone], threads)
+        yield from in_threads(solve, walks[: len(walks) - alone], threads, pile_up=True)
         for hidden in walks[len(walks) - alone :]:
             yield solve(hidden, n_jobs)
 

@@ -13,11 +13,18 @@ left: with few edges between parts, a part is solved about once for each column.
 
 Parts do not touch in A_strong. So one right-hand side serves different columns in different
 parts: about C of them in all, however many parts a walk passes through.
+
+Where every entry must be accurate by itself, all columns come into a part through the same few
+doors: a row here that has weak edges, or a row elsewhere that has them to rows here. Then A_strong
+is solved once for each door, and every column is a sum of what it brings to each, x = Σ_b g_b t_b.
+How much that is, t, follows from a small system: each t_b is what x is at the other side.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +38,8 @@ _NEGLIGIBLE = 0.1  # of the tolerance: what may be missing in the end
 _OWN_SHARE = 0.5  # of it: what a solve may be wrong by; the rest is handed on
 _APART = 10.0  # times the tolerance where classes stand apart, and an estimate will do
 _LOOSE = 0.3  # tolerance of what should be little beside what is there
+_BUSY = 0.3  # share of rows that a right-hand side must serve: wide products cost little more
+_ROWS_AT_ONCE = 1 << 16
 
 
 def solve_by_parts(
@@ -69,6 +78,10 @@ def solve_by_parts(
     if columns.reach and _stand_apart(division, columns):
         columns = replace(columns, reach=np.inf)
         tol *= _APART if columns.settle else 1.0  # β is small there, and so are errors of f^β
+    if np.isinf(columns.reach):
+        doors = _Doors(division, columns)
+        if doors.are_few:
+            return doors.solution(alpha=alpha, tol=tol, max_iter=max_iter, wanted=wanted)
     solver = _Parts(division, columns, alpha, tol, max_iter, reference, wanted)
     while solver.news.any():
         solver.hear()
@@ -90,6 +103,138 @@ def _stand_apart(division: Division, columns: Columns) -> bool:
     own = division.part[: together.own(len(division.part))]
     alone = together.sum(np.count_nonzero(per_part[own] < 2))
     return bool(alone > 0.5 * together.sum(len(own)))
+
+
+class _Doors:
+    """What comes into parts: right-hand sides `b` of A_strong, numbered in every part from 0.
+
+    In each part there are its own sources, column by column, and then its doors. A row elsewhere is
+    one door to all rows here that it has weak edges to, if these are more than they have edges.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_parts,)
+        How many there are in each part.
+    rows, slots, log_values : ndarray
+        Where right-hand sides are not 0, which they are, and logarithms.
+    doors, others, log_factors : ndarray
+        What comes to a door, ascending, is α Σ exp(log factor) x of these rows.
+    part, slot : ndarray
+        The part of a door, and its number there.
+    """
+
+    def __init__(self, division: Division, columns: Columns) -> None:
+        self.division, self.columns = division, columns
+        self.together = division.inside.together
+        ends, others = division.rows[division.place], division.other
+        part = division.part[ends]
+        _, source, many = np.unique(
+            np.stack([part, others]), axis=1, return_inverse=True, return_counts=True
+        )
+        source = source.ravel()
+        outside = many[source] > np.bincount(division.place)[division.place]
+        keys = np.where(outside, source, len(many) + division.place)
+        _, first, door = np.unique(
+            np.stack([part, keys]), axis=1, return_index=True, return_inverse=True
+        )
+        door = door.ravel()
+        self.part = part[first]
+        sourced = _sourced(division, columns)
+        own = np.cumsum(sourced, axis=1) - 1
+        here = np.zeros((self.together.size, division.n_parts), dtype=np.intp)
+        here[self.together.rank] = np.bincount(self.part, minlength=division.n_parts)
+        here = self.together.sum(here)
+        before = sourced.sum(axis=1) + here[: self.together.rank].sum(axis=0)
+        run = NUMPY.runs_of(self.part).offsets
+        self.slot = before[self.part] + np.arange(len(first)) - np.repeat(run[:-1], np.diff(run))
+        self.numbers = sourced.sum(axis=1) + here.sum(axis=0)
+        once = NUMPY.mask(first, len(door))  # a row that is a door, or what comes from one
+        used = np.flatnonzero(outside | once)
+        self.rows = np.concatenate([columns.rows, ends[used]])
+        of_sources = own[division.part[columns.rows], columns.cols]
+        self.slots = np.concatenate([of_sources, self.slot[door[used]]])
+        logs = np.where(outside, division.log_values, 0.0)[used]
+        self.log_values = np.concatenate([columns.log_values, logs])
+        used = np.flatnonzero(~outside | once)
+        used = used[np.argsort(door[used], kind="stable")]
+        self.doors, self.others = door[used], others[used]
+        self.log_factors = np.where(outside, 0.0, division.log_values)[used]
+        # Logarithms of how much of a right-hand side a column has: of its own sources all.
+        shape = division.n_parts, int(self.numbers.max(initial=0)), columns.n_columns
+        self.taken = np.full(shape, -np.inf)
+        where, which = np.nonzero(sourced)
+        self.taken[where, own[where, which], which] = 0.0
+
+    @property
+    def are_few(self) -> bool:
+        """Tell whether they are no more work than all columns, each in all parts."""
+        sizes = self._sizes()
+        return bool(sizes @ self.numbers <= sizes.sum() * self.columns.n_columns)
+
+    def solution(
+        self, *, alpha: float, tol: float, max_iter: int, wanted: NDArray[np.bool_] | None
+    ) -> Solution:
+        """Return all columns, every entry accurate by itself."""
+        if wanted is not None:
+            wanted = wanted.copy()
+            wanted[self.division.rows] = True  # others hear from them
+        solve = {"alpha": alpha, "tol": _OWN_SHARE * tol, "max_iter": max_iter, "wanted": wanted}
+        solved = [self._solved(some, solve) for some in self._blocks()]
+        found = np.hstack([of.log_values for of in solved])
+        self._pass_on(self.together.halo(found)[self.others], alpha, tol)
+        out = np.full((len(found), self.columns.n_columns), -np.inf)
+        rows = np.arange(len(found)) if wanted is None else np.flatnonzero(wanted)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[start : start + _ROWS_AT_ONCE]
+            out[some] = self._sums(found[some], self.division.part[some])
+        return Solution(
+            out, sum(of.n_iter for of in solved), all(of.converged for of in solved), np.inf
+        )
+
+    def _sizes(self) -> NDArray[np.intp]:
+        """Return how many rows the parts have."""
+        own = self.division.part[: self.together.own(len(self.division.part))]
+        sizes = np.bincount(own, minlength=self.division.n_parts)
+        return np.asarray(self.together.sum(sizes))
+
+    def _blocks(self) -> list[slice]:
+        """Return slots that are solved at once: in few parts there are many, and others wait."""
+        sizes = self._sizes()
+        rows = [int(sizes[self.numbers > slot].sum()) for slot in range(self.numbers.max())]
+        bounds = [0]
+        for slot, count in enumerate(rows):
+            if count < _BUSY * rows[bounds[-1]]:
+                bounds.append(slot)
+        return [slice(a, b) for a, b in pairwise([*bounds, len(rows)])]
+
+    def _solved(self, some: slice, solve: dict[str, Any]) -> Solution:
+        """Return g of some slots."""
+        right = Columns(
+            rows=self.rows, cols=self.slots, log_values=self.log_values,
+            views=np.zeros((1, self.taken.shape[1])), reach=np.inf, settle=self.columns.settle,
+        )  # fmt: skip
+        return solve_by_levels(self.division.inside, right.block(some), **solve)
+
+    def _pass_on(self, found: NDArray[np.float64], alpha: float, tol: float) -> None:
+        """Let columns go on from part to part until nothing new arrives, given g at `others`."""
+        part, going = self.division.part[self.others], True
+        while going:
+            taken = np.full(self.taken.shape, -np.inf)
+            if len(part):
+                terms = np.log(alpha) + self.log_factors[:, None] + self._sums(found, part)
+                taken[self.part, self.slot] = NUMPY.runs_of(self.doors).log_sum(terms)
+            taken = np.maximum(self.taken, self.together.max(taken))
+            going = bool((taken > self.taken + _NEGLIGIBLE * tol).any())
+            self.taken = taken
+
+    def _sums(self, found: NDArray[np.float64], part: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log Σ_b g_b t_b in rows of some parts."""
+        out = np.full((len(found), self.taken.shape[2]), -np.inf)
+        for slot in range(found.shape[1]):
+            here = np.flatnonzero(self.numbers[part] > slot)
+            new = found[here, slot, None] + self.taken[part[here], slot]
+            out[here] = np.logaddexp(out[here], new)
+        return out
 
 
 class _Parts:
