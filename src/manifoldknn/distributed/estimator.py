@@ -266,7 +266,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         }  # fmt: skip
         voted = (offsets, model)
         stages.run("write", answers.write, [(a, b, *voted) for a, b in pairwise(starts)])
-        for stage in ("find", "route", "told", "seen"):
+        for stage in ("told", "seen", "aside"):  # the last are of workers that were killed
             folder.clear(stage)
         self.folder_ = folder
         _remember(self, labels.classes, rows, walk, model)
