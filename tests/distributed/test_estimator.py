@@ -91,6 +91,16 @@ def test_lists_depend_neither_on_parts_nor_on_chunks(client):
         assert (found[1] == first[1]).mean() > 0.999
 
 
+@pytest.mark.usefixtures("all_workers_walk")
+def test_few_rows_have_the_lists_and_answers_of_one_machine(client):
+    X, _, labels = sheets(500, seed=2)  # one edge more or less changes a share by 0.15
+    one = ManifoldKNNClassifier().fit(X, labels)
+    model = DistributedManifoldKNN(client, n_parts=3).fit(X, labels)
+    assert model.recall_ == 1.0
+    np.testing.assert_array_equal(lists_of(model), one.fitted_.lists.indices)
+    np.testing.assert_allclose(shares(model), one.label_distributions_, atol=1e-4)
+
+
 def test_predict_save_and_load(client, tmp_path):
     X, _, labels = sheets()
     names = np.array(["apple", "pear", "plum", ""])[labels]

@@ -309,7 +309,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
             for name in ("checked", "checked_rows")
         )
         true, of_true = _merged_truth(folder, n_parts, rows, k)
-        probes = chosen_probes(pieces.cells_in(folder), asked, of_true)
+        probes = chosen_probes(pieces.cells_in(folder), asked, of_true, offsets[-1])
         if isinstance(self.neighbors, str):
             how = (offsets, k)
             if any(folder.note("lists", part) is None for part in range(n_parts)):
