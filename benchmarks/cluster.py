@@ -1,8 +1,8 @@
 """The cluster beside one machine: equal answers, recall, time, memory, and workers that are killed.
 
-``python benchmarks/cluster.py same|own|parts|hundred|million|ten|faults``: each adds its numbers, with the
-commit, to ``results/cluster.json``. Real processes on this machine; `DATA` as for the tests. `same`
-takes names of sets: banknote, mnist, synthetic, or fewer rows of the last two, as mnist-10000.
+``python benchmarks/cluster.py same|own|parts|hundred|million|ten|faults``: each adds its numbers,
+with the commit, to ``results/cluster.json``. Real processes on this machine; `DATA` as for the
+tests. `same` takes sets: banknote, mnist, synthetic; mnist-10000 are the first rows of one.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import manifoldknn.distributed.checkpoint as checkpoint
 import manifoldknn.distributed.estimator as room
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.cli.main import main
@@ -234,7 +235,7 @@ def test_places_and_clusters_that_cannot_be_used(client, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(ValueError, match="cannot be used"):
         DistributedManifoldKNN(client, tmp_path / "file").fit(X, labels)
-    monkeypatch.setattr(room, "_BYTES_PER_ROW", 1e15)
+    monkeypatch.setattr(checkpoint, "_BYTES_PER_ROW", 1e15)
     with pytest.raises(ValueError, match="has room for"):
         DistributedManifoldKNN(client, tmp_path / "full").fit(X, labels)
     with pytest.raises(ValueError, match="No scheduler answers"):
