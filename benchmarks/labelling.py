@@ -21,12 +21,13 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from machine import commit
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier, find_label_errors, suggest
 
 RESULTS = Path(__file__).parent / "results"
-COLUMNS = ("measure", "data", "rows", "labels", "seed", "strategy", "round", "value")
+COLUMNS = ("measure", "data", "rows", "labels", "seed", "strategy", "round", "value", "commit")
 STRATEGIES = ("random", "least confidence", "suggest")
 ROUNDS, PER_ROUND, SEEDS = 5, 10, 10
 WRONG = 0.1
@@ -138,6 +139,7 @@ def run(options):
     left = [seed for seed in range(options.seeds) if str(seed) not in done]
     if not left:
         return
+    measured = commit()
     measure = measure_suggestions if options.what == "suggest" else measure_errors
     model = None
     for seed in left:
@@ -147,7 +149,9 @@ def run(options):
         y = drawn_labels(truth, options.per_class, np.random.default_rng(seed))
         model = model or Relabelled(X, y)
         found = [
-            case | {"seed": seed, "strategy": name, "round": step, "value": f"{value:.5f}"}
+            case
+            | {"seed": seed, "strategy": name, "round": step, "value": f"{value:.5f}"}
+            | {"commit": measured}
             for name, step, value in measure(model, truth, y, seed)
         ]
         keep(found)
@@ -166,6 +170,8 @@ def report():
         f"Error in percent after each of {ROUNDS} rounds of {PER_ROUND} labels, mean over seeds;",
         "`python benchmarks/labelling.py suggest digits` (or `mnist`) and `... errors mnist`",
         "measure seeds that are missing, and `... report` writes this.",
+        "",
+        f"Measured at {', '.join(sorted({row['commit'] for row in known()}))}.",
     ]
     for (_, name, n, labels), found in sorted(values.items()):
         if ("suggest", 0, 0) not in found:

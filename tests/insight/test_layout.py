@@ -48,6 +48,20 @@ def test_islands_stand_apart():
     assert (islands[near] == islands[:, None]).all()
 
 
+@pytest.mark.parametrize("rows", ["digits", "islands"])
+def test_groups_that_go_first_lead_rows_as_well(monkeypatch, rows):
+    rng = np.random.default_rng(0)
+    X = load_digits().data
+    if rows == "islands":
+        X = rng.normal(size=(2400, 4)) + 100 * np.repeat(np.arange(8), 300)[:, None]
+    neighbors = lists(X)
+    at_once = kept(neighbors, map_layout(neighbors))
+    monkeypatch.setattr(layout, "_MOST_AT_ONCE", 1500)
+    by_group = map_layout(neighbors)
+    assert not np.array_equal(by_group, map_layout(neighbors, 1))
+    assert kept(neighbors, by_group) > 0.9 * at_once
+
+
 @pytest.mark.parametrize(
     "neighbors",
     [

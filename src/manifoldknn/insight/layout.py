@@ -19,6 +19,8 @@ from manifoldknn.walk.aggregates import aggregates
 
 _NEIGHBORS = 10
 _GATHERING, _SPREADING = 50, 70  # rounds
+_SETTLING = 25  # rounds of all rows, where groups of them went first
+_MOST_AT_ONCE = 40_000  # rows, or groups
 _TOGETHER = 12.0  # e of the first rounds
 _MOST_GROUPS = 1500  # whose place is found by eigenvectors
 _APART = 1e-3  # share of the edges that ties islands
@@ -46,7 +48,8 @@ def map_layout(neighbors: NDArray[np.intp], random_state: int = 0) -> NDArray[np
     Notes
     -----
     Rows begin where eigenvectors of the grouped graph put their group. Each of 120 rounds costs
-    O(edges + rows + cells log cells), with at most 512² cells.
+    O(edges + rows + cells log cells), with at most 512² cells. Of more than 40,000 rows groups go
+    these rounds, and the rows 25.
 
     Examples
     --------
@@ -64,11 +67,17 @@ def map_layout(neighbors: NDArray[np.intp], random_state: int = 0) -> NDArray[np
     rng = np.random.default_rng(random_state)
     edges = _edges(neighbors[:, :_NEIGHBORS])
     groups = _groups(edges)
-    start = _spectral(edges, groups) if groups.max() < _MOST_GROUPS else rng.normal(size=(n, 2))
+    few = groups[-1].max() < _MOST_GROUPS
+    start = _spectral(edges, groups[-1]) if few else rng.normal(size=(n, 2))
     start = (start + 0.01 * rng.normal(size=(n, 2))).astype(np.float32)
-    order = np.argsort(groups, kind="stable")  # what is near in the graph is near in memory
-    places: NDArray[np.float32] = np.empty_like(start)
-    places[order] = _moved(edges[order][:, order], np.ascontiguousarray(start[order].T)).T
+    order = np.argsort(groups[-1], kind="stable")  # what is near in the graph is near in memory
+    edges, start = edges[order][:, order], np.ascontiguousarray(start[order].T)
+    rounds = _GATHERING, _SPREADING
+    several = next((of for of in groups if of.max() < _MOST_AT_ONCE), groups[-1])
+    if n > _MOST_AT_ONCE > several.max():  # first where groups are, then within them
+        start, rounds = _by_group(edges, start, several[order], rounds), (0, _SETTLING)
+    places: NDArray[np.float32] = np.empty((n, 2), dtype=np.float32)
+    places[order] = _moved(edges, start, *rounds).T
     return places
 
 
@@ -89,14 +98,34 @@ def _edges(neighbors: NDArray[np.intp]) -> Any:
     return (ends + ends.T).tocsr()
 
 
-def _groups(edges: Any) -> NDArray[np.intp]:
-    """Return a group for every row, of about a thousand; itself if rows are few or all islands."""
+def _groups(edges: Any) -> list[NDArray[np.intp]]:
+    """Return a group for every row, of fewer and fewer down to about a thousand.
+
+    The first are the rows themselves, and the only ones if rows are few or all islands.
+    """
     logs = edges.copy()
     logs.data = np.log(logs.data)
-    groups = np.arange(edges.shape[0])
+    groups = [np.arange(edges.shape[0])]
     for level in aggregates(logs):
-        groups = level[groups]
+        groups.append(level[groups[-1]])
     return groups
+
+
+def _by_group(
+    edges: Any, places: NDArray[np.float32], groups: NDArray[np.intp], rounds: tuple[int, int]
+) -> NDArray[np.float32]:
+    """Return where rows begin once their groups have found their places.
+
+    That is the mean of where the groups of their neighbours are.
+    """
+    n, m = len(groups), int(groups.max()) + 1
+    belongs = sparse.csr_array((np.ones(n, np.float32), (np.arange(n), groups)), shape=(n, m))
+    sizes = np.bincount(groups).astype(np.float32)
+    between = (belongs.T @ edges @ belongs).tocsr()
+    found = _moved(between, np.ascontiguousarray((belongs.T @ places.T).T / sizes), *rounds)
+    around = edges @ np.ascontiguousarray(found[:, groups].T)
+    around /= (edges @ np.ones(n, dtype=np.float32))[:, None]
+    return np.ascontiguousarray(around.T)
 
 
 def _spectral(edges: Any, groups: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -114,15 +143,17 @@ def _spectral(edges: Any, groups: NDArray[np.intp]) -> NDArray[np.float64]:
     return places / np.maximum(places.std(axis=0), 1e-12)
 
 
-def _moved(edges: Any, places: NDArray[np.float32]) -> NDArray[np.float32]:
+def _moved(
+    edges: Any, places: NDArray[np.float32], gathering: int, spreading: int
+) -> NDArray[np.float32]:
     """Let rows find their places, with momentum, faster where they keep their direction.
 
     Places are columns here and below: sums along rows of memory are much faster.
     """
     attract, repel = _Attraction(edges), _Repulsion()
     speed, gain = np.zeros_like(places), np.ones_like(places)
-    for number in range(_GATHERING + _SPREADING):
-        early = number < _GATHERING
+    for number in range(gathering + spreading):
+        early = number < gathering
         force = (_TOGETHER if early else 1.0) * attract(places) + repel(places)
         gain = np.where(force * speed > 0, gain + 0.2, np.maximum(0.8 * gain, 0.01))
         speed = (0.5 if early else 0.8) * speed + (1 / 3 if early else 4 / 3) * gain * force
