@@ -1,7 +1,8 @@
 """The cluster beside one machine: equal answers, recall, time, memory, and workers that are killed.
 
-``python benchmarks/cluster.py same|own|parts|million|ten|faults``: each adds its numbers, with the
-commit, to ``results/cluster.json``. Real processes on this machine; `DATA` as for the tests.
+``python benchmarks/cluster.py same|own|parts|hundred|million|ten|faults``: each adds its numbers,
+with the commit, to ``results/cluster.json``. Real processes on this machine; `DATA` as for the
+tests. `same` takes sets: banknote, mnist, synthetic; mnist-10000 are the first rows of one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+import manifoldknn.distributed.estimator as room
 from distributed import Client, LocalCluster
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.distributed import DistributedManifoldKNN
@@ -91,12 +93,15 @@ def edges_differ(model, one):
 
 def same(names):
     """Given the lists of one machine."""
+    room._ROWS_PER_WORKER = 500  # so that both workers walk
     for name in names:
         if name == "banknote":
             with np.load(DATA / "banknote.npz") as file:
                 X, y = file["X"], file["y"].astype(int)
         else:
-            X, y = mnist() if name == "mnist" else synthetic(300_000)
+            kind, _, size = name.partition("-")  # as in mnist-10000
+            rows = int(size) if size else None
+            X, y = mnist(rows) if kind == "mnist" else synthetic(rows or 300_000)
         labels = drawn(y, 10)
         begun = time.perf_counter()
         one = ManifoldKNNClassifier(random_state=0).fit(X, labels)
@@ -160,8 +165,6 @@ def parts():
     X, y = mnist(20_000)
     labels = drawn(y, 10)
     first = None
-    import manifoldknn.distributed.estimator as room
-
     room._ROWS_PER_WORKER = 1000  # so that all workers walk
     results = []
     for n_workers in (1, 2, 4):
@@ -288,7 +291,9 @@ def _begun(folder, stage):
 
 if __name__ == "__main__":
     what, *more = sys.argv[1:]
-    if what == "million":
+    if what == "hundred":
+        many("hundred-thousand", 100_000, 32, "1.5GB", 4)
+    elif what == "million":
         many("million", 1_000_000, 32, "1.5GB", 12)
     elif what == "ten":
         many("ten-million", 10_000_000, 16, "6GB", 40)

@@ -17,7 +17,7 @@ of ranks, gets the same bits, and takes the same turns. A worker that goes break
 walk begins again on whoever is left.
 
 **Answers.** `answers` are read from the folder when they are asked for; `modelfiles` are Parquet.
-`cluster` is who does it, `estimator` the class that users see.
+`checkpoint` looks after the folder, `cluster` is who does it, `estimator` the class that users see.
 """
 
 from manifoldknn.distributed.estimator import DistributedManifoldKNN

@@ -48,10 +48,8 @@ class Seen:
         How far apart they are.
     keep : ndarray of bool
         Whether rules that look at pairs alone keep them.
-    in_forest : ndarray of bool
-        Whether they are in the forest of what the part sees.
     certain : ndarray of bool
-        Whether they are in that of all rows for certain.
+        Whether they are in the forest of all rows for certain.
     group : ndarray of int
         The group of every own row, in the order in which they were given.
     rest : dict of ndarray
@@ -63,7 +61,6 @@ class Seen:
     high: Ints
     length: Floats
     keep: Bools
-    in_forest: Bools
     certain: Bools
     group: Ints
     rest: dict[str, Ints]
@@ -91,7 +88,7 @@ def seen_pairs(order: Ints, lists: Ints, distances: Floats, told: Listed, n_neig
     in_forest = in_spanning_forest(low, high, length, len(names))
     is_own = GRAPH.mask(own, len(names))
     certain, group, rest = _contracted(low, high, length, in_forest, is_own)
-    return Seen(names[low], names[high], length, keep, in_forest, certain, group[own], rest)
+    return Seen(names[low], names[high], length, keep, certain, group[own], rest)
 
 
 def _contracted(

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import shutil
 import tempfile
-import uuid
-import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -27,9 +20,15 @@ from manifoldknn.base.parameters import check_integer, check_parameters
 from manifoldknn.base.progress import spoken
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.distributed.cells import parts_of_cells
+from manifoldknn.distributed.checkpoint import (
+    check_room,
+    checkpoint_folder,
+    temporary,
+    token_of,
+)
 from manifoldknn.distributed.cluster import check_cluster, opened_client
 from manifoldknn.distributed.folder import Folder
-from manifoldknn.distributed.inputs import Source, checked, numbers_of, opened, read
+from manifoldknn.distributed.inputs import Source, checked, lengths, numbers_of, opened, read
 from manifoldknn.distributed.modelfiles import load_model, save_model, write_answers
 from manifoldknn.distributed.search import chosen_probes, recall
 from manifoldknn.distributed.stages import Stages
@@ -42,7 +41,6 @@ logger = logging.getLogger(__name__)
 
 _ROWS_PER_PART = 200_000
 _ROWS_PER_WORKER = 20_000  # fewer are walked over sooner by fewer workers
-_BYTES_PER_ROW = 2500  # of lists, candidates and edges in the folder, beside the row itself
 _WALK = ("sigma", "alpha", "sharpness", "theta", "tree_depth", "tol", "max_iter")
 
 
@@ -162,7 +160,8 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         source = opened(X, y)
         with spoken(self.verbose), opened_client(self.client) as client:
             check_cluster(client)
-            with self._folder(client, source) as folder:
+            about, where = self._about(source), self.checkpoint
+            with checkpoint_folder(client, where, about, self.resume) as folder:
                 self._fit(Stages(client, folder, logger.info), source)
         return self
 
@@ -181,42 +180,17 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
                 f"neighbors={self.neighbors!r} must be 'auto' or a pair (indices, distances)."
             )
 
-    @contextmanager
-    def _folder(self, client: Any, source: Source) -> Iterator[Folder]:
-        """Make the folder of a fit, or look whether the one that is there is of this fit."""
+    def _about(self, source: Source) -> dict[str, str]:
+        """Return what tells the checkpoint of this fit from that of another one."""
         from manifoldknn import __version__
 
-        own = self.checkpoint is None
-        path = Path(tempfile.mkdtemp(prefix="manifoldknn-") if own else self.checkpoint)
         settings = {
             name: repr(value)
             for name, value in self.get_params(deep=False).items()
             if name not in ("client", "checkpoint", "resume", "verbose", "neighbors")
         }
-        brought = "" if isinstance(self.neighbors, str) else _token(self.neighbors)
-        about = {"data": source.token, "version": __version__, "neighbors": brought} | settings
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            begun = path / "checkpoint.json"
-            fresh = not begun.exists()
-            if not fresh:
-                _check_resumed(json.loads(begun.read_text()), about, path, self.resume)
-            elif any(path.iterdir()):
-                raise ValueError(f"{path} is not empty, and holds no checkpoint: choose another.")
-            _check_seen_by_all(client, path)
-            begun.write_text(json.dumps(about))
-        except OSError as error:
-            raise ValueError(f"The checkpoint folder {path} cannot be used: {error}.") from error
-        folder = Folder(path.resolve())
-        try:
-            yield folder
-        except BaseException as error:
-            # Nobody goes on from rows or labels that have to be corrected.
-            if own or (fresh and isinstance(error, ValueError)):
-                shutil.rmtree(path, ignore_errors=True)
-            raise
-        if own:
-            weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
+        brought = "" if isinstance(self.neighbors, str) else token_of(self.neighbors)
+        return {"data": source.token, "version": __version__, "neighbors": brought} | settings
 
     def _fit(self, stages: Stages, source: Source) -> None:
         folder, seed = stages.folder, int(self.random_state or 0)
@@ -231,7 +205,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         labels = checked(notes, source)
         rows = [note["rows"] for note in notes]
         starts, n = np.concatenate([[0], np.cumsum(rows)]).tolist(), sum(rows)
-        _check_room(folder, n, len(notes[0]["columns"]))
+        check_room(folder, n, len(notes[0]["columns"]))
         k = min(self.graph_neighbors, n - 1)
         n_neighbors = candidate_count("pruned", k, n)
         self._keep_given(folder, n, k)
@@ -266,7 +240,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         }  # fmt: skip
         voted = (offsets, model)
         stages.run("write", answers.write, [(a, b, *voted) for a, b in pairwise(starts)])
-        for stage in ("find", "route", "told", "seen"):
+        for stage in ("told", "seen", "aside"):  # the last are of workers that were killed
             folder.clear(stage)
         self.folder_ = folder
         _remember(self, labels.classes, rows, walk, model)
@@ -309,7 +283,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
             for name in ("checked", "checked_rows")
         )
         true, of_true = _merged_truth(folder, n_parts, rows, k)
-        probes = chosen_probes(pieces.cells_in(folder), asked, of_true)
+        probes = chosen_probes(pieces.cells_in(folder), asked, of_true, offsets[-1])
         if isinstance(self.neighbors, str):
             how = (offsets, k)
             if any(folder.note("lists", part) is None for part in range(n_parts)):
@@ -376,7 +350,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         source = opened(X, None)
         folder, n_classes = self.folder_, len(self.classes_)
         out = []
-        for chunk, name, n in zip(source.chunks, source.names, _lengths(X, source)):
+        for chunk, name, n in zip(source.chunks, source.names, lengths(X, source)):
             found = dask.delayed(answers.predicted)(folder, self.model_, chunk, name)
             if shares:
                 out.append(da.from_delayed(found, (n, n_classes), np.float64))
@@ -445,14 +419,9 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         DistributedManifoldKNN
             Fitted. Its rows are unpacked into a temporary folder, which is deleted with it.
         """
-        folder = Folder(Path(tempfile.mkdtemp(prefix="manifoldknn-")).resolve())
-        try:
-            about = load_model(Path(path), folder)
-        except BaseException:
-            shutil.rmtree(folder.path, ignore_errors=True)
-            raise
+        folder = temporary(Folder(Path(tempfile.mkdtemp(prefix="manifoldknn-")).resolve()))
+        about = load_model(Path(path), folder)
         model = cls(**about["parameters"])
-        weakref.finalize(folder, shutil.rmtree, folder.path, ignore_errors=True)
         model.folder_, model.recall_ = folder, about["recall"]
         model.stage_seconds_, model.n_walk_tasks_ = about["stage_seconds"], 0
         classes = np.asarray(about["classes"])
@@ -497,67 +466,6 @@ def _lazy(fitted: DistributedManifoldKNN, name: str, width: tuple[int, ...], cla
     )
 
 
-def _token(value: Any) -> str:
-    from dask.base import tokenize
-
-    return str(tokenize(value))
-
-
-def _check_resumed(before: dict[str, Any], now: dict[str, Any], path: Path, resume: bool) -> None:
-    if not resume:
-        raise ValueError(
-            f"{path} holds a checkpoint already: go on with it by resume=True, or choose another "
-            "folder."
-        )
-    other = [name for name in now if before.get(name) != now[name]]
-    if other:
-        raise ValueError(
-            f"The checkpoint in {path} is of another fit: {', '.join(other)} "
-            f"{'was' if len(other) == 1 else 'were'} different. Choose another folder."
-        )
-
-
-def _check_seen_by_all(client: Any, path: Path) -> None:
-    """Raise ValueError unless all workers see the folder and can write there."""
-    name = f"seen-{uuid.uuid4().hex}"
-    (path / name).write_bytes(b"?" * 4096)
-    try:
-        found = client.run(_sees, str(path.resolve()), name)
-    finally:
-        (path / name).unlink(missing_ok=True)
-    wrong = {worker: why for worker, why in found.items() if why}
-    if wrong:
-        worker, why = next(iter(wrong.items()))
-        raise ValueError(
-            f"Worker {worker} cannot use the checkpoint folder {path}: {why}. Name a folder that "
-            "all workers see and may write to."
-        )
-
-
-def _sees(path: str, name: str) -> str:
-    """Return what keeps a worker from using a folder; nothing if nothing does."""
-    try:
-        if not os.path.exists(os.path.join(path, name)):
-            return "it does not see what this machine writes there"
-        own = os.path.join(path, f"seen-{uuid.uuid4().hex}")
-        with open(own, "wb") as file:
-            file.write(b"?" * 4096)
-        os.remove(own)
-    except OSError as error:
-        return str(error)
-    return ""
-
-
-def _check_room(folder: Folder, n_rows: int, n_columns: int) -> None:
-    needed = n_rows * (_BYTES_PER_ROW + 16 * n_columns)
-    free = shutil.disk_usage(folder.path).free
-    if free < needed:
-        raise ValueError(
-            f"The checkpoint folder {folder.path} has room for {free / 1e9:.1f} GB, but about "
-            f"{needed / 1e9:.1f} GB are needed."
-        )
-
-
 def _label_counts(folder: Folder, n_parts: int, n_classes: int) -> NDArray[np.intp]:
     counts = np.zeros(n_classes, dtype=np.intp)
     for part in range(n_parts):
@@ -588,22 +496,3 @@ def _lists_of(folder: Folder, n_parts: int, rows: NDArray[Any], k: int) -> NDArr
         lists = folder.read("lists", part, "order", mapped=True)[here]
         out[np.searchsorted(rows, order[here])] = lists
     return out
-
-
-def _lengths(X: Any, source: Source) -> list[Any]:
-    """Return the lengths of chunks, NaN where nobody knows before they are read."""
-    if hasattr(X, "chunks"):
-        return list(X.chunks[0])
-    if hasattr(X, "dask"):
-        return [np.nan] * len(source.chunks)
-    if isinstance(X, str | Path):
-        import pyarrow.parquet as pq
-
-        groups = [(chunk.path, chunk.group) for chunk in source.chunks]
-        files = {path: pq.ParquetFile(path).metadata for path, _ in groups}
-        return [files[path].row_group(group).num_rows for path, group in groups]
-    step = -(-len(X) // len(source.chunks)) if len(source.chunks) == 1 else None
-    if step is not None:
-        return [len(X)]
-    starts = [int(name.split()[-1]) for name in source.names]
-    return np.diff([*starts, len(X)]).tolist()

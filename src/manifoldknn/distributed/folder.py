@@ -62,7 +62,7 @@ class Folder:
         return self.path / f"{stage}-{number:05d}.{name}.npy"
 
     def _aside(self) -> Path:
-        return self.path / f"aside-{uuid.uuid4().hex}"
+        return self.path / f"aside-{uuid.uuid4().hex}.npy"
 
 
 def _is_empty(path: Path) -> bool:

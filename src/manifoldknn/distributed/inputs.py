@@ -74,16 +74,29 @@ class ParquetRows:
         return table.column(0).to_pandas() if self.only_label else table
 
 
-def opened(X: Any, y: Any, label: str | None = None) -> Source:
-    """Return the chunks of what a user passed as X and y, or raise ValueError.
-
-    `label` is the column of labels, of files and frames, where y is not given apart.
-    """
+def opened(X: Any, y: Any) -> Source:
+    """Return the chunks of what a user passed as X and y, or raise ValueError."""
+    label = y if isinstance(y, str) else None
     if isinstance(X, str | Path):
-        return _parquet(str(X), y if isinstance(y, str) else label)
+        return _parquet(str(X), label)
     if hasattr(X, "dask") and hasattr(X, "to_delayed"):
-        return _collection(X, y if isinstance(y, str) else label, y)
+        return _collection(X, label, y)
     return _array(X, y)
+
+
+def lengths(X: Any, source: Source) -> list[Any]:
+    """Return the lengths of the chunks of X, NaN where nobody knows before they are read."""
+    if hasattr(X, "chunks"):
+        return list(X.chunks[0])
+    if hasattr(X, "dask"):
+        return [np.nan] * len(source.chunks)
+    if isinstance(X, str | Path):
+        import pyarrow.parquet as pq
+
+        files = {chunk.path: pq.ParquetFile(chunk.path).metadata for chunk in source.chunks}
+        return [files[c.path].row_group(c.group).num_rows for c in source.chunks]
+    step = _chunk_rows(np.asarray(X))
+    return [min(step, len(X) - start) for start in range(0, len(X), step)]
 
 
 def _parquet(pattern: str, label: str | None) -> Source:
@@ -178,6 +191,10 @@ def _labels_of(X: Any, y: Any, n_chunks: int) -> list[Any]:
 _ONE_EACH = "pass one label for each row, -1 (or None) where there is none."
 
 
+def _chunk_rows(X: Array) -> int:
+    return max(1, _CHUNK_BYTES // max(1, X.itemsize * X.shape[1]))
+
+
 def _array(X: Any, y: Any) -> Source:
     from dask.base import tokenize
 
@@ -186,7 +203,7 @@ def _array(X: Any, y: Any) -> Source:
         raise ValueError(f"X has {X.ndim} dimensions: pass a table of rows and columns.")
     if y is not None and len(y) != len(X):
         raise ValueError(f"X has {len(X)} rows, but y has {len(y)}: {_ONE_EACH}")
-    step = max(1, _CHUNK_BYTES // max(1, X.itemsize * X.shape[1]))
+    step = _chunk_rows(X)
     starts = range(0, len(X), step)
     mapped = isinstance(X, np.memmap) and X.filename is not None and X.flags.c_contiguous
     chunks: list[Any] = []

@@ -282,11 +282,10 @@ def seen(folder: Folder, number: int, n_parts: int, n_neighbors: int) -> Piece:
     repeats = ((orders < order[:, None]) & (away == 0)).any(axis=1)
     arrays = {name: getattr(found, name) for name in _SEEN}
     rest = {f"rest_{name}": values for name, values in found.rest.items()}
-    note = {"groups": int(found.group.max(initial=-1)) + 1, "rest": len(rest["rest_pair"])}
-    return note, {**arrays, **rest, "repeats": repeats}
+    return {"groups": int(found.group.max(initial=-1)) + 1}, {**arrays, **rest, "repeats": repeats}
 
 
-_SEEN = ("low", "high", "length", "keep", "in_forest", "certain", "group")
+_SEEN = ("low", "high", "length", "keep", "certain", "group")
 _REST = ("pair", "one", "other")
 
 

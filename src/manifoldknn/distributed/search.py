@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from manifoldknn.base import Array, Ints
 from manifoldknn.base.distances import euclidean_lists
 from manifoldknn.distributed.cells import Cells
+from manifoldknn.search.engines import is_quick
 from manifoldknn.search.faiss_threads import faiss_threads
 from manifoldknn.search.inverted import RECALL
 
@@ -144,12 +145,15 @@ def exact_nearest(asked: Array, rows: Array, order: Ints, cell: Ints, count: int
     return {"away": best_away, "order": best_order, "cell": best_cell}
 
 
-def chosen_probes(cells: Cells, asked: Array, truth: Ints) -> int:
+def chosen_probes(cells: Cells, asked: Array, truth: Ints, n_rows: int) -> int:
     """Return how many cells have to be looked into for enough of the true neighbours.
 
-    `truth` are the cells of the true neighbours of the rows `asked`.
+    `truth` are the cells of the true neighbours of the rows `asked`. Few and narrow rows look into
+    all cells: one machine finds all true neighbours there.
     """
     count = len(cells.centers)
+    if not cells.axes.shape[1] and is_quick(n_rows, asked.shape[1]):
+        return count
     ranked = cells.nearest(cells.projected(asked), count)
     rank = np.empty_like(ranked)
     np.put_along_axis(rank, ranked, np.arange(count, dtype=rank.dtype)[None, :], axis=1)

@@ -54,6 +54,15 @@ def open_index(
     return index if repeated is None else RepeatedIndex(everyone, kinds, index)
 
 
+def is_quick(n: int, d: int) -> bool:
+    """Tell whether all pairs of so many rows and columns are compared in about a second.
+
+    >>> is_quick(10_000, 30), is_quick(1_000_000, 30)
+    (True, False)
+    """
+    return float(n) ** 2 * max(d, _LEAST_WORK_PER_PAIR) <= _EXACT_WORK
+
+
 def automatic_engine(X: Any, metric: Any, shape: tuple[int, int] | None = None) -> str:
     """Return "exact" where that is quick or the only way, else "inverted".
 
@@ -62,8 +71,7 @@ def automatic_engine(X: Any, metric: Any, shape: tuple[int, int] | None = None) 
     if not _can_invert(X, metric):
         return "exact"
     n, d = shape or X.shape
-    quick = float(n) ** 2 * max(d, _LEAST_WORK_PER_PAIR) <= _EXACT_WORK
-    if quick or (d <= _TREE_DIMENSIONS and metric in EUCLIDEAN):
+    if is_quick(n, d) or (d <= _TREE_DIMENSIONS and metric in EUCLIDEAN):
         return "exact"
     return "inverted" if has_faiss() else "exact"
 

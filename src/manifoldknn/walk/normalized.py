@@ -171,11 +171,11 @@ class NormalizedGraph:
             kept_entries(self.log_s, within), self.log_degrees, self.group, together
         )
         inside.levels, inside.n_jobs = self.levels, self.n_jobs
-        rows, place = np.unique(row[~within], return_inverse=True)
+        weak = ~within & (row < len(own))  # those of the halo are told elsewhere
+        rows, place = np.unique(row[weak], return_inverse=True)
         return Division(
             inside, part, int(together.max(part.max(initial=-1))) + 1, rows,
-            place.astype(np.intp),
-            self.log_s.indices[~within], self.log_s.data[~within],
+            place.astype(np.intp), self.log_s.indices[weak], self.log_s.data[weak],
         )  # fmt: skip
 
     def restrict(self, rows: NDArray[np.intp], alpha: float) -> Restriction:
