@@ -69,15 +69,15 @@ def map_layout(neighbors: NDArray[np.intp], random_state: int = 0) -> NDArray[np
     groups = _groups(edges)
     few = groups[-1].max() < _MOST_GROUPS
     start = _spectral(edges, groups[-1]) if few else rng.normal(size=(n, 2))
-    start = (start + 0.01 * rng.normal(size=(n, 2))).astype(np.float32)
+    start += 0.01 * rng.normal(size=(n, 2))
     order = np.argsort(groups[-1], kind="stable")  # what is near in the graph is near in memory
-    edges, start = edges[order][:, order], np.ascontiguousarray(start[order].T)
+    edges, first = edges[order][:, order], np.ascontiguousarray(start[order].T, dtype=np.float32)
     rounds = _GATHERING, _SPREADING
     several = next((of for of in groups if of.max() < _MOST_AT_ONCE), groups[-1])
     if n > _MOST_AT_ONCE > several.max():  # first where groups are, then within them
-        start, rounds = _by_group(edges, start, several[order], rounds), (0, _SETTLING)
+        first, rounds = _by_group(edges, first, several[order], rounds), (0, _SETTLING)
     places: NDArray[np.float32] = np.empty((n, 2), dtype=np.float32)
-    places[order] = _moved(edges, start, *rounds).T
+    places[order] = _moved(edges, first, *rounds).T
     return places
 
 
