@@ -86,7 +86,7 @@ def test_help_waits_for_nothing_heavy(arguments):
     code = (
         "import sys\nfrom manifoldknn.cli.command import main\ntry:\n    main(sys.argv[1:])\n"
         "except SystemExit:\n    pass\n"
-        "print(sorted({'scipy', 'sklearn', 'pyarrow', 'jinja2'} & {*sys.modules}))"
+        "print(sorted({'numpy', 'scipy', 'sklearn', 'pyarrow', 'jinja2'} & {*sys.modules}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True,

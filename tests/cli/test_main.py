@@ -412,6 +412,7 @@ def emptied(place):
 
 
 BAD = {
+    "one column for two": (None, ["--id", "species"], "name another with --id"),
     "no such label column": (None, ["--label", "specis"], "did you mean 'species'?"),
     "no labels": (lambda: relabelled(lambda _: ""), [], "has no labels: fill in a few"),
     "one class": (lambda: relabelled(lambda b: b and "x"), [], "one class only, 'x'"),
@@ -692,7 +693,7 @@ def test_every_command_with_either_vote(capsys, vote):
 def test_without_validation_no_accuracy_is_told(capsys):
     code, out, _ = classify(capsys, "--quiet", "--no-validate")
     assert code == 0
-    assert "accuracy    not estimated (--no-validate)" in out
+    assert "accuracy    not estimated, as asked" in out
     assert "found again" not in out
     _, out, _ = classify(capsys, "--quiet", "--no-validate", "--json", "--force")
     assert json.loads(out)["validation"] is None

@@ -6,9 +6,10 @@ import re
 import pytest
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.base.parameters import PARAMETERS
+from manifoldknn.base.parameters import GRAPHS, ON_UNREACHED, PARAMETERS, VOTES
 from manifoldknn.cli.options import build_parser
 from manifoldknn.tables.session import as_options
+from manifoldknn.tables.table import FORMATS
 
 COMMANDS = ("classify", "suggest", "label", "check", "inspect")
 
@@ -20,6 +21,18 @@ def test_defaults_are_left_to_the_classifier(command):
     assert options.as_published is False
     left = set(python_inspect.signature(ManifoldKNNClassifier).parameters) - set(PARAMETERS)
     assert left == {"unlabeled", "verbose"}  # options of their own: --unlabeled, --quiet
+
+
+@pytest.mark.parametrize(
+    ("option", "choices"),
+    [("--vote", VOTES), ("--graph", GRAPHS), ("--on-unreached", ON_UNREACHED),
+     ("--format", set(FORMATS.values()))],
+)  # fmt: skip
+def test_choices_are_those_of_the_library(option, choices, capsys):
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["classify", "a.csv", "--label", "y", option, "?"])
+    told = re.search(r"choose from ([^)]*)\)", capsys.readouterr().err)[1]
+    assert sorted(told.replace("'", "").split(", ")) == sorted(choices)
 
 
 def test_the_help_names_the_defaults_of_the_classifier(capsys):

@@ -58,6 +58,26 @@ def test_odd_rows_are_counted(folder, capsys, tmp_path):
     assert f"odd rows    {data['off_manifold']} of 8 with off_manifold above 1" in out
 
 
+def test_a_new_category_lowers_the_confidence(folder, capsys, tmp_path):
+    known, new = [], []
+    header, *lines = FLOWERS.read_text().splitlines()
+    place = header.split(",").index("site")
+    for line in lines[:40]:
+        cells = line.split(",")
+        known.append(line)
+        new.append(",".join([*cells[:place], "ultraviolet", *cells[place + 1 :]]))
+    told = []
+    for name, rows in (("known", known), ("new", new)):
+        (tmp_path / name).write_text("\n".join([header, *rows]) + "\n")
+        arguments = [tmp_path / name, "--format", "csv", "--out", tmp_path / f"{name}.csv"]
+        code, out, _ = predict(capsys, folder / "m.mknn", *arguments, "--json")
+        assert code == 0
+        told.append(json.loads(out))
+    assert told[1]["mean_confidence"] < told[0]["mean_confidence"] - 0.2
+    assert told[1]["off_manifold"] == 40
+    assert any("'site': 40 of 40 rows hold a new category" in note for note in told[1]["notes"])
+
+
 def test_what_a_confidence_is(folder, capsys, tmp_path):
     """A model remembers whether hidden labels have set its sharpness."""
     made = ["classify", str(folder / "f.csv"), "--label", "species", "--quiet", "--sharpness", "2"]

@@ -279,7 +279,7 @@ def test_few_hidden_labels_are_told(page):
         (1, [], "a guess, not calibrated: no class has two", "Unknown: no class has two labels"),
         (3, ["--sharpness", "2"], "a guess, not calibrated: the sharpness was given", "<svg"),
         (3, ["--vote", "neighbors"], "the share of the vote, which is no probability", "<svg"),
-        (3, ["--no-validate"], "a probability, calibrated", "Not estimated (--no-validate)"),
+        (3, ["--no-validate"], "a probability, calibrated", "Not estimated, as asked"),
     ],
 )
 def test_how_far_confidence_can_be_trusted(tmp_path, labels, options, confidence, diagram):
@@ -440,4 +440,4 @@ def test_without_validation_no_label_is_checked(tmp_path, monkeypatch):
     code = main(["classify", str(FLOWERS), "--label", "species", "--quiet", "--no-validate",
                  "--out", out, "--report", page])  # fmt: skip
     assert code == 0
-    assert "Not looked for (--no-validate)" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Not looked for, as asked" in (tmp_path / "r.html").read_text(encoding="utf-8")

@@ -44,6 +44,9 @@ def test_the_page_is_that_of_the_command(tmp_path, capsys):
     with pytest.raises(FileExistsError):
         report(model, X, tmp_path / "b.html")
     report(model, X, tmp_path / "b.html", force=True, validate=False)
+    page = (tmp_path / "b.html").read_text(encoding="utf-8")
+    assert page.count(", as asked") == 4
+    assert "--no-validate" not in page
 
 
 @pytest.mark.parametrize("frame_of", [np.asarray, pd.DataFrame, pl.from_pandas])

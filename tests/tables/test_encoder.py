@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from frames import NAMED_POLARS
 from manifoldknn import ManifoldKNNClassifier, TableEncoder, suggest
 from manifoldknn.exceptions import ColumnWarning
+from manifoldknn.tables import features
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.table import open_table
 
@@ -82,7 +83,8 @@ def test_new_cells_are_read_as_those_of_the_fit():
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert X[0, 0] == pytest.approx(0.8)
-    assert X[1].tolist() == pytest.approx([0.4, 0.25, 0, 0])
+    assert X[1, :2].tolist() == pytest.approx([0.4, 0.25])
+    assert X[1, 2] == X[1, 3] < 0
     with pytest.warns(ColumnWarning, match="'kind': 1 values are missing, and none was before"):
         encoder.transform(pd.DataFrame({"x": ["3,5"], "kind": [None]}))
     with pytest.raises(ValueError, match="must hold numbers and row 1 holds 'tall'"):
@@ -151,6 +153,32 @@ def test_a_pipeline_learns_from_unlabelled_rows(frame_of):
         assert (model.predict(frame[:5]) == 0).all()
     with pytest.warns(ColumnWarning, match="new category"):
         model.predict(frame_of({"x": [0.0], "site": ["elsewhere"]}))
+
+
+@pytest.mark.parametrize("partner", [None, "forest"])
+@pytest.mark.parametrize("n_numbers", [0, 3, 20])
+def test_an_unseen_category_takes_confidence_and_no_answer(n_numbers, partner, monkeypatch):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 400)
+    columns = {f"x{j}": truth + rng.normal(0, 0.7, 400) for j in range(n_numbers)}
+    for name in ("site", "kind", "maker", "batch"):
+        words = rng.choice(list("abcde"), (3, 5))
+        columns[name] = [words[c, rng.integers(0, 5)] for c in truth]
+    frame = pd.DataFrame(columns)
+    frame.loc[::17, "site"] = None
+    y = np.where(np.arange(300) < 60, truth[:300], -1)
+    clf = ManifoldKNNClassifier(partner=partner, random_state=0)
+    model = make_pipeline(TableEncoder(), clf).fit(frame[:300], y)
+    known, new = frame[300:], frame[300:].assign(site="elsewhere")
+    usual = model.predict_proba(known).max(axis=1)
+    with pytest.warns(ColumnWarning, match="new category .* lose confidence"):
+        doubted, answers = model.predict_proba(new).max(axis=1), model.predict(new)
+    assert (doubted < usual).all()
+    assert doubted.mean() < usual.mean() - 0.2
+    monkeypatch.setattr(features, "_unseen", lambda _: 0.0)  # as if the cell told nothing
+    with pytest.warns(ColumnWarning):
+        untold = model.predict(new)
+    assert (answers == untold).mean() > 0.97  # equal distances may be rounded differently
 
 
 def test_rows_keep_their_names_through_a_pipeline():

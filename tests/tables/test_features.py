@@ -89,7 +89,7 @@ def test_new_rows(tmp_path):
     assert X[0, 0] == 2.0  # beyond what was seen: not cut off
     assert X[1, 1] == 0.25
     assert any(
-        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')" in note
+        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b'), and lose" in note
         for note in notes
     )
     assert any("'day': 1 values are missing" in note for note in notes)
@@ -102,12 +102,27 @@ def test_missing_categories_are_told_apart_from_new_ones(tmp_path):
     X, notes = step.transform(table_of(tmp_path, new))
     assert notes == [
         "'kind': 2 values are missing, and none was before",
-        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')",
+        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b'), and lose confidence",
     ]
-    np.testing.assert_array_equal(X[:3, 1:], 0)
+    np.testing.assert_array_equal(X[:2, 1:], 0)
     assert X[3, 2] > 0
     X, notes = step.transform(table_of(tmp_path, new | {"kind": ["", "a", "b", "b"]}))
     assert notes == ["'kind': 1 values are missing, and none was before"]
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("kinds", ["ababc", "aabbc "])
+def test_a_new_category_is_far_from_all_and_changes_no_order(tmp_path, kinds, scale):
+    rows = {"x": [str(i * i) for i in range(len(kinds))], "kind": list(kinds)}
+    step, fitted = FeatureStep.fit(table_of(tmp_path, rows), ["x", "kind"], scale=scale)
+    first = {"x": [*rows["x"], "3"], "kind": [*kinds, "zebra"]}
+    X, _ = step.transform(table_of(tmp_path, first))
+    np.testing.assert_array_equal(X[:-1], fitted)  # known ones, bit for bit
+    nothing = np.append(X[-1, :1], np.zeros(X.shape[1] - 1))
+    further = np.square(fitted - X[-1]).sum(axis=1) - np.square(fitted - nothing).sum(axis=1)
+    np.testing.assert_allclose(further, 1 - 0.25**2 / 2, atol=1e-5)
+    known = np.array([kind != " " for kind in kinds])
+    np.testing.assert_allclose(np.linalg.norm((fitted - X[-1])[known, 1:], axis=1), 1, atol=1e-6)
 
 
 def test_columns_of_new_rows_are_named(tmp_path):

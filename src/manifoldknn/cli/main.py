@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from manifoldknn import find_label_errors, inspect, persist
@@ -160,7 +161,12 @@ def _classify(options: argparse.Namespace) -> None:
             with stage(session.seconds, "report"):
                 from manifoldknn.reporting.page import write_report
 
-                write_report(options, session, health, data, found.confidence, found.off_manifold)
+                write_report(
+                    options.report, session, health, data, found.confidence, found.off_manifold,
+                    n=options.n, label=options.label, force=options.force,
+                    name="standard input" if options.file == "-" else Path(options.file).name,
+                    id="none" if options.id is None else options.id or "the first column",
+                )  # fmt: skip
         with stage(session.seconds, "writing"):
             write_table(table, target, added, options)
         data["seconds"] = {name: round(s, 2) for name, s in session.seconds.items()}

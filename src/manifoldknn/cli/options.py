@@ -11,11 +11,7 @@ from importlib import resources
 from typing import Any, NoReturn
 
 import manifoldknn
-from manifoldknn.base.parameters import GRAPHS, ON_UNREACHED, VOTES
 from manifoldknn.cli.json_text import fail
-
-FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow", "npy", "npz")
-_CHOICES = {"formats": FORMATS, "graphs": GRAPHS, "on_unreached": ON_UNREACHED, "votes": VOTES}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -64,8 +60,6 @@ def _add(group: Any, option: str, **how: Any) -> None:
     """Add an option; one with an underscore can be written with hyphens too."""
     if "type" in how:
         how["type"] = _TYPES[how["type"]]
-    if isinstance(how.get("choices"), str):
-        how["choices"] = _CHOICES[how["choices"]]
     spellings = dict.fromkeys((option.replace("_", "-"), option))
     group.add_argument(*spellings, **how)
 

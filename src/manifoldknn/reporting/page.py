@@ -4,14 +4,13 @@ The page needs nothing but itself. Without scripts all is there but the moving m
 stands a picture.
 """
 
-import argparse
 import base64
+import os
 import platform
 from collections.abc import Iterable
 from importlib import metadata
 from itertools import islice
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,20 +51,27 @@ _NOT_JUDGED = {"labels_judged": 0}
 
 
 def write_report(
-    options: argparse.Namespace,
+    path: str | os.PathLike[str],
     session: Session,
     health: GraphHealth,
     data: dict[str, Any],
     confidence: NDArray[np.float64],
     off_manifold: NDArray[np.float64],
+    *,
+    n: int,
+    name: str,
+    label: str,
+    id: str = "none",
+    force: bool,
 ) -> None:
-    """Write the report of a run to ``options.report``, `data` coming from `summary_data`.
+    """Write the report of a run with `n` suggestions, `data` coming from `summary_data`.
 
-    ``columns`` and ``warnings`` may be missing.
+    ``columns`` and ``warnings`` may be missing. `name`, `label` and `id` are what the page calls
+    the table, its labels and the column that names rows.
     """
     clf, unsure = session.classifier, data["trust"][0]["from"]
-    found = suggest(clf, options.n, index=session.ids)
-    errors = find_label_errors(clf, index=session.ids) if options.validate else None
+    found = suggest(clf, n, index=session.ids)
+    errors = find_label_errors(clf, index=session.ids) if data["validation"] else None
     return_freed_memory()
     suspects = np.empty(0, dtype=np.intp) if errors is None else errors.rows[:_MOST_LISTED]
     far = np.argsort(-off_manifold, kind="stable")[:5]
@@ -80,8 +86,8 @@ def write_report(
     page = rendered(
         "manifoldknn.reporting",
         "page.html",
-        name="standard input" if options.file == "-" else Path(options.file).name,
-        label=options.label,
+        name=name,
+        label=label,
         data=data,
         columns=grouped(session.columns),
         summary=summary_text(data | {"advice": [], "notes": []}),
@@ -113,10 +119,10 @@ def write_report(
         known=known,
         short=brief,
         farthest=[_row(session, i, cells, dot_of) | {"far": off_manifold[i]} for i in far],
-        settings=_settings(clf, options),
+        settings=_settings(session, label, id),
         dots=dots | {"shapes": SHAPES, "colors": COLORS, "gray": _GRAY},
     )
-    with replaced_file(options.report, force=options.force) as file:
+    with replaced_file(path, force=force) as file:
         file.write(page.encode("utf-8", "replace"))
 
 
@@ -210,13 +216,12 @@ def _suspicious(
     ]
 
 
-def _settings(clf: Any, options: argparse.Namespace) -> dict[str, str]:
-    scaled = "scaled to [0, 1]" if options.scale else "not scaled"
-    named = "none" if options.id is None else options.id or "the first column"
+def _settings(session: Session, label: str, id: str) -> dict[str, str]:
+    scaled = "scaled to [0, 1]" if session.step.scale else "not scaled"
     wanted = ("numpy", "scipy", "scikit-learn", "faiss-cpu")
     versions = [f"manifoldknn {manifoldknn.__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {metadata.version(name)}" for name in wanted]
-    return {name: str(getattr(clf, name)) for name in PARAMETERS} | {
-        "columns": f"label {options.label}, id {named}, {scaled}",
+    return {name: str(getattr(session.classifier, name)) for name in PARAMETERS} | {
+        "columns": f"label {label}, id {id}, {scaled}",
         "versions": ", ".join(versions),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from typing import Any
 
@@ -77,11 +76,10 @@ def report(
     answers = clf.transduction_, found.confidence
     data = summary_data(session, found.health, found.hidden, *answers, validated=validate)
     data["warnings"] = session.warnings
-    options = argparse.Namespace(
-        n=n, validate=validate, file=name, label=label, id=None, report=os.fspath(path),
-        force=force, scale=encoder is not None and bool(encoder.scale),
+    write_report(
+        path, session, found.health, data, found.confidence, found.off_manifold,
+        n=n, name=name, label=label, force=force,
     )  # fmt: skip
-    write_report(options, session, found.health, data, found.confidence, found.off_manifold)
 
 
 def _session(

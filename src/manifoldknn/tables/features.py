@@ -10,6 +10,9 @@
   categories are then 0.25 apart, a quarter of the range of a number.
 - A missing value becomes the median, and a column of its own (0 or 0.25) says that
   it was.
+- A category that was never seen is a whole range away from every fitted row, in a direction in
+  which fitted rows do not differ. Nearest rows and their combination stay, and so does the answer;
+  its confidence does not (see `manifoldknn.extend.belonging`).
 
 Why a quarter: neighbours differ by a small part of the range in each number. A whole
 range between two categories would be a wall that no walk crosses, and the graph would
@@ -37,6 +40,7 @@ _MARKS = ("", ".", ",")
 _STEP = 0.25
 _MOST_KNOTS = 256  # of ranks; between them they are interpolated
 _ONE_HOT = _STEP * float(np.sqrt(0.5))
+_UNSEEN = 1.0  # the distance between a new category and every known one
 
 
 @dataclass
@@ -281,21 +285,38 @@ def _is_ascending(numbers: Any) -> bool:
 
 
 def _filled(block: NDArray[Any], plan: Plan) -> list[str]:
-    """Fill missing numbers in place; return what to tell."""
+    """Fill missing numbers and new categories in place; return what to tell."""
     gone = np.isnan(block[:, 0])
     block[gone, 0] = 0.0 if plan.kind == "category" else plan.fill
     told = []
     if gone.any() and (plan.kind == "category" or not plan.flag):
         told = [f"{plan.name!r}: {gone.sum()} values are missing, and none was before"]
-    unknown = int(((block == 0).all(axis=1) & ~gone).sum()) if plan.kind == "category" else 0
-    if unknown:
+    new = (block == 0).all(axis=1) & ~gone & (plan.kind == "category")
+    if unknown := int(new.sum()):
+        block[new] = _unseen(plan)
         known = ", ".join(map(repr, plan.categories[:5]))
         known += " ..." if len(plan.categories) > 5 else ""
         told.append(
             f"{plan.name!r}: {unknown} of {len(block)} rows hold a new category (the model knows "
-            f"{known})"
+            f"{known}), and lose confidence"
         )
     return told
+
+
+def _unseen(plan: Plan) -> NDArray[np.float64]:
+    """Return the features of a category that is none of the known ones.
+
+    With all rows of the fit they have one scalar product, and one distance to those whose value is
+    known.
+
+    >>> unseen = _unseen(Plan("site", "category", flag=True, categories=["A", "B"]))
+    >>> fitted = np.array([[_ONE_HOT, 0, 0], [0, _ONE_HOT, 0], [0, 0, _STEP]])
+    >>> (fitted @ unseen).round(6), np.linalg.norm(fitted - unseen, axis=1).round(2)
+    (array([-0.09825, -0.09825, -0.09825]), array([1.  , 1.  , 1.02]))
+    """
+    along = np.append(np.ones(len(plan.categories)), [_ONE_HOT / _STEP] * plan.flag)
+    length = along @ along
+    return along * (_ONE_HOT - np.sqrt(_ONE_HOT**2 + length * (_UNSEEN**2 - _ONE_HOT**2))) / length
 
 
 def _check_kind(plan: Plan, found: str) -> list[str]:

@@ -273,6 +273,8 @@ def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -
                 hint = f"did you mean {near[0]!r}? " if near else ""
                 some = ", ".join(table.names[:12]) + (" ..." if len(table.names) > 12 else "")
                 raise TableError(f"{option}: no column {name!r}; {hint}The columns are: {some}")
+    if options.label is not None and options.label == options.id:
+        raise TableError(f"--label and --id both name {options.label!r}: name another with --id")
     kept = list(dict.fromkeys(options.features or table.names))
     without = {options.label, options.id, *(options.drop or [])}
     if not options.features:

@@ -147,10 +147,10 @@
       pen.strokeStyle = badge.alert ? alert : ink; pen.lineWidth = 1.5;
       pen.beginPath(); pen.arc(x, y, 5.5, 0, 7); pen.stroke();
       pen.fillStyle = badge.alert ? alert : ink;
-      pen.beginPath(); pen.arc(x + 8, y - 8, 7, 0, 7); pen.fill();
+      pen.beginPath(); pen.arc(x + 8, y - 8, badge.text.length > 1 ? 8.5 : 7, 0, 7); pen.fill();
       pen.fillStyle = paper; pen.fillText(badge.text, x + 8, y - 7.5);
     }
-    for (const i of new Set([selected, hovered])) if (i >= 0) {
+    for (const i of matchMedia("print").matches ? [] : new Set([selected, hovered])) if (i >= 0) {
       const [x, y] = place(i);
       for (let v = 0; v < k; v++) {
         const share = shares[i * k + v], j = voters[i * k + v];
