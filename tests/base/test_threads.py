@@ -87,3 +87,17 @@ def test_a_crew_works_at_once_batch_after_batch_and_passes_errors_on():
         done = []
         crew.do(done.append, [3, 4])
     assert sorted(done) == [3, 4]
+
+
+def test_after_an_error_nobody_waits_for_what_has_not_begun():
+    begun = []
+
+    def work(item):
+        begun.append(item)
+        if item == 0:
+            raise ValueError("wrong")
+        time.sleep(0.05)
+
+    with pytest.raises(ValueError, match="wrong"):
+        list(in_threads(work, range(100), 2, pile_up=True))
+    assert len(begun) < 20

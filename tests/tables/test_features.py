@@ -89,7 +89,7 @@ def test_new_rows(tmp_path):
     assert X[0, 0] == 2.0  # beyond what was seen: not cut off
     assert X[1, 1] == 0.25
     assert any(
-        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b'), and lose" in note
+        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')" in note
         for note in notes
     )
     assert any("'day': 1 values are missing" in note for note in notes)
@@ -102,7 +102,7 @@ def test_missing_categories_are_told_apart_from_new_ones(tmp_path):
     X, notes = step.transform(table_of(tmp_path, new))
     assert notes == [
         "'kind': 2 values are missing, and none was before",
-        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b'), and lose confidence",
+        "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')",
     ]
     np.testing.assert_array_equal(X[:2, 1:], 0)
     assert X[3, 2] > 0

@@ -56,6 +56,8 @@ def test_every_entry_is_exact(data):
             some = solve_by_parts(graph_of(log_w, group), columns, wanted=wanted, **ACCURACY)
         assert found.converged
         np.testing.assert_allclose(found.log_values[told], expected[told], atol=2e-6)
+        nobody = ~np.isin(np.arange(n_columns), cols)
+        assert np.isneginf(found.log_values[:, nobody]).all()
         here = told & wanted[:, None]
         np.testing.assert_allclose(some.log_values[here], expected[here], atol=2e-6)
 
@@ -82,6 +84,18 @@ def test_an_outlier_with_many_edges_is_one_door():
     expected = exact_logs(np.maximum(log_w, log_w.T), np.full(20, -1), columns, 0.99)
     found = doors.solution(**ACCURACY, wanted=None)
     np.testing.assert_allclose(found.log_values, expected, atol=2e-6)
+
+
+def test_doors_are_not_few_where_one_part_has_many():
+    """Right-hand sides of one small part would be as wide in all rows."""
+    rng = np.random.default_rng(0)
+    joins = [(4, k) for k in range(4)] * 8
+    log_w = clusters(rng, [200] * 4 + [8], joins, -40.0 - np.arange(len(joins)))
+    columns = Columns(np.array([0, 200]), np.arange(2), np.zeros(2), np.zeros((1, 2)), np.inf)
+    graph = graph_of(log_w, np.full(len(log_w), -1))
+    doors = module._Doors(graph.divided(np.log(1e-4)), columns)
+    assert doors.numbers.max() > 4
+    assert not doors.are_few
 
 
 @pytest.mark.parametrize(("few", "times"), [(True, 16), (False, 36)])

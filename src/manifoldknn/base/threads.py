@@ -50,12 +50,15 @@ def in_threads(
         return
     with single_threaded_products(), ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[Any]] = deque()
-        for item in items:
-            pending.append(pool.submit(work, item))
-            if len(pending) > threads and not pile_up:
+        try:
+            for item in items:
+                pending.append(pool.submit(work, item))
+                if len(pending) > threads and not pile_up:
+                    yield pending.popleft().result()
+            while pending:
                 yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+        finally:  # after an error nobody waits for the others
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Crew:

@@ -84,10 +84,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Notes
     -----
     Fit on all rows, labelled or not. Later cells are read as those of the fit. A row with an unseen
-    category is a whole range away from every fitted row: `ManifoldKNNClassifier` answers as if the
-    cell told nothing, with little confidence, often less than deserved. A `ColumnWarning` tells how
-    many there are. Values outside the fitted range lie outside [0, 1]. Features are float32,
-    float64 without `scale`.
+    category is a whole range of a scaled column away from every fitted row. There
+    `ManifoldKNNClassifier` answers as if the cell told nothing, with little confidence, often less
+    than deserved. A `ColumnWarning` tells how many there are. Values outside the fitted range lie
+    outside [0, 1]. Features are float32, float64 without `scale`.
 
     Examples
     --------

@@ -298,7 +298,7 @@ def _filled(block: NDArray[Any], plan: Plan) -> list[str]:
         known += " ..." if len(plan.categories) > 5 else ""
         told.append(
             f"{plan.name!r}: {unknown} of {len(block)} rows hold a new category (the model knows "
-            f"{known}), and lose confidence"
+            f"{known})"
         )
     return told
 

@@ -39,6 +39,7 @@ _OWN_SHARE = 0.5  # of it: what a solve may be wrong by; the rest is handed on
 _APART = 10.0  # times the tolerance where classes stand apart, and an estimate will do
 _LOOSE = 0.3  # tolerance of what should be little beside what is there
 _BUSY = 0.3  # share of rows that a right-hand side must serve: wide products cost little more
+_WIDER = 2  # times as many right-hand sides as columns, at most, in any part
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -159,22 +160,25 @@ class _Doors:
         used = used[np.argsort(door[used], kind="stable")]
         self.doors, self.others = door[used], others[used]
         self.log_factors = np.where(outside, 0.0, division.log_values)[used]
-        # Logarithms of how much of a right-hand side a column has: of its own sources all.
-        shape = division.n_parts, int(self.numbers.max(initial=0)), columns.n_columns
-        self.taken = np.full(shape, -np.inf)
-        where, which = np.nonzero(sourced)
-        self.taken[where, own[where, which], which] = 0.0
+        self._own = (*np.nonzero(sourced), own[sourced])
 
     @property
     def are_few(self) -> bool:
-        """Tell whether they are no more work than all columns, each in all parts."""
-        sizes = self._sizes()
-        return bool(sizes @ self.numbers <= sizes.sum() * self.columns.n_columns)
+        """Tell whether they are no more work than all columns in all parts, and little memory."""
+        sizes, most, width = self._sizes(), int(self.numbers.max()), self.columns.n_columns
+        n = sizes.sum()
+        little = most <= _WIDER * width and most * len(sizes) <= n
+        return bool(little and sizes @ self.numbers <= n * width)
 
     def solution(
         self, *, alpha: float, tol: float, max_iter: int, wanted: NDArray[np.bool_] | None
     ) -> Solution:
         """Return all columns, every entry accurate by itself."""
+        # Logarithms of how much of a right-hand side a column has: of its own sources all.
+        shape = len(self.numbers), int(self.numbers.max()), self.columns.n_columns
+        self.taken = np.full(shape, -np.inf)
+        where, which, slots = self._own
+        self.taken[where, slots, which] = 0.0
         if wanted is not None:
             wanted = wanted.copy()
             wanted[self.division.rows] = True  # others hear from them
