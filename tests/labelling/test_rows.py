@@ -46,7 +46,8 @@ def test_what_is_no_picture_is_told(rows, row):
 
 def test_search_looks_at_ids_and_cells(rows):
     assert rows.found("SECRET") == [1, 2]
-    assert rows.found("10") == [10]
+    held = [i for i, path in enumerate(rows.cells["file"]) if "10" in path]  # a folder's name may
+    assert rows.found("10") == sorted({10, *held})
 
 
 def test_pixels_are_one_scale():
