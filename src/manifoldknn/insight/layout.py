@@ -19,7 +19,7 @@ from manifoldknn.walk.aggregates import aggregates
 
 _NEIGHBORS = 10
 _GATHERING, _SPREADING = 50, 70  # rounds
-_SETTLING = 25  # rounds of all rows, where groups of them went first
+_SETTLING = 40  # rounds of all rows, where groups of them went first
 _MOST_AT_ONCE = 40_000  # rows, or groups
 _TOGETHER = 12.0  # e of the first rounds
 _MOST_GROUPS = 1500  # whose place is found by eigenvectors
@@ -49,7 +49,7 @@ def map_layout(neighbors: NDArray[np.intp], random_state: int = 0) -> NDArray[np
     -----
     Rows begin where eigenvectors of the grouped graph put their group. Each of 120 rounds costs
     O(edges + rows + cells log cells), with at most 512² cells. Of more than 40,000 rows groups go
-    these rounds, and the rows 25.
+    these rounds, and the rows 40.
 
     Examples
     --------
@@ -226,7 +226,7 @@ class _Repulsion:
 def _corners(places: NDArray[np.float32], side: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Return the four corners of the cell around every place, and what share of it each gets."""
     cells = places.astype(np.int32)
-    x, y = places - cells
+    x, y = places - cells.astype(np.float32)  # with whole numbers it would be double precision
     first = cells[0] * np.int32(side) + cells[1]
     return [
         (first, (1 - x) * (1 - y)),

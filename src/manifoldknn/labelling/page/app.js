@@ -10,7 +10,7 @@ const pause = 500; // milliseconds between questions how things stand
 
 // `ask(name, question)` promises an answer; `page` tells what a page has and a notebook has not.
 export const mount = async (root, ask, page = {}) => {
-  const state = { row: null, chosen: [], back: [], forward: [], busy: false, hideGuess: false, progress: null, seen: "" };
+  const state = { row: null, chosen: [], back: [], forward: [], busy: 0, hideGuess: false, progress: null, seen: "" };
   let who = page.who || "me", map = null, found = null, stopped = false;
   const banner = make("div", { class: "banner", role: "alert", hidden: true });
   const status = make("p", { class: "status", role: "status" });
@@ -51,10 +51,12 @@ export const mount = async (root, ask, page = {}) => {
   };
   const open = async (number) => { letGo(); show(await call("row", { row: number })); };
   const letGo = () => { state.chosen = []; if (map) { map.chosen.clear(); map.draw(); } };
-  const one = async (work) => { // one thing at a time: nobody labels a row they have not seen
-    if (state.busy) return;
-    state.busy = true;
-    try { await work(); } catch (error) { warn(error); } finally { state.busy = false; }
+  let turn = Promise.resolve();
+  const one = (work, waits) => { // one thing at a time: nobody labels a row they have not seen
+    if (state.busy && !waits) return turn;
+    state.busy += 1;
+    turn = turn.then(work).catch(warn).finally(() => { state.busy -= 1; });
+    return turn;
   };
   const goOn = (answer) => { letGo(); show(answer.rows[0] || null); follow(answer.progress); };
   const mark = (kind, label) => one(async () => {
@@ -73,7 +75,7 @@ export const mount = async (root, ask, page = {}) => {
     if (answer.n_rows) status.textContent += ": " + counted(answer.n_rows, "row");
     show(kind === "undo" && answer.shown ? answer.shown : answer.rows[0] || null);
     follow(answer.progress);
-  });
+  }, true); // who undoes quickly means every one of them
   const step = (from, to) => one(async () => {
     if (!from.length) return;
     const number = from.pop();
