@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, linalg, sparse
 
-from manifoldknn.walk.aggregates import aggregates
+from manifoldknn.walk.aggregates import aggregates, contracted
 
 _NEIGHBORS = 10
 _GATHERING, _SPREADING = 50, 70  # rounds
@@ -121,12 +121,9 @@ def _by_group(
     n, m = len(groups), int(groups.max()) + 1
     belongs = sparse.csr_array((np.ones(n, np.float32), (np.arange(n), groups)), shape=(n, m))
     sizes = np.bincount(groups).astype(np.float32)
-    between = sparse.coo_array(belongs.T @ edges @ belongs)
-    ties = between.row != between.col  # within a group nobody is pulled
-    if not ties.any():
+    between = contracted(edges, groups).astype(np.float32)
+    if not between.nnz:
         return places
-    ends = between.row[ties], between.col[ties]
-    between = sparse.csr_array((between.data[ties], ends), shape=(m, m))
     found = _moved(between, np.ascontiguousarray((belongs.T @ places.T).T / sizes), *rounds)
     around = edges @ np.ascontiguousarray(found[:, groups].T)
     around /= (edges @ np.ones(n, dtype=np.float32))[:, None]

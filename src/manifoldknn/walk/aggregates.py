@@ -69,7 +69,7 @@ def aggregates(log_weights: Any, *, coarsest: int | None = None) -> Levels:
         for _ in range(_PASSES):
             of_pairs = paired(weights)
             group = of_pairs[group]
-            weights = _contracted(weights, of_pairs)
+            weights = contracted(weights, of_pairs)
         if weights.shape[0] > _SLOWEST * len(group):
             break
         levels.append(group)
@@ -128,8 +128,8 @@ def _favourites(
     return wish
 
 
-def _contracted(weights: Any, group: NDArray[np.intp]) -> Any:
-    """Return the graph of groups, edges between two of them added up."""
+def contracted(weights: Any, group: NDArray[np.intp]) -> Any:
+    """Return the graph of groups: edges between two of them added up, those within one left out."""
     member, m = _in_groups(np.ones(len(group)), group), int(group.max()) + 1
     out = sparse.coo_array(member.T @ weights @ member)
     between = out.row != out.col
