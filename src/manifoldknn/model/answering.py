@@ -13,7 +13,7 @@ from manifoldknn.base.tensors import as_numpy, chosen_rows
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
 from manifoldknn.extend.reconstruct import Reconstruction, reconstruction
 from manifoldknn.search.neighbors import ExactIndex
-from manifoldknn.vote.similarities import Similarities, combined
+from manifoldknn.vote.similarities import Similarities, combined, row_chunks
 from manifoldknn.vote.votes import winners
 
 if TYPE_CHECKING:
@@ -73,10 +73,12 @@ def answered(
 
     So is how well they lie among others, `belonging`.
     """
-    fitted = model.fitted_
-    votes, shares = fitted.votes(found, X, belonging)
-    codes = winners(votes)
-    codes[_too_doubtful(model, shares)] = -1
+    fitted, n, n_classes = model.fitted_, len(belonging), len(model.classes_)
+    shares, codes = np.empty((n, n_classes)), np.empty(n, dtype=np.intp)
+    for part in row_chunks(n, n_classes):  # what a part leaves behind is still in the cache
+        votes, shares[part] = fitted.votes(found.rows(part), X[part], belonging[part])
+        codes[part] = winners(votes)
+        codes[part][_too_doubtful(model, shares[part])] = -1
     unreached = found.unreached
     if found is fitted.walk.similarities and not fitted.walk.converged:
         # The unfinished walk, warned about already, also leaves connected rows without weights.

@@ -47,17 +47,18 @@ class ClassVote:
         self, logs: NDArray[Any], said: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
         """Return p from log f, on any scale of the row, and log s; zeros where all f are 0."""
-        powers = self.sharpness * logs.astype(np.float64)
-        powers += np.log(self.prior)
+        # Class by class: NumPy is many times quicker along long axes.
+        powers = np.multiply(logs.T, self.sharpness, dtype=np.float64, order="C")
+        powers += np.log(self.prior)[:, None]
         if said is not None:
-            powers += self.partner_weight * said
-        top = two_largest(powers)[0][:, None]
+            powers += self.partner_weight * said.T
+        top = powers.max(axis=0)
         reached = ~np.isneginf(top)
         powers -= np.where(reached, top, 0.0)
         np.exp(powers, out=powers)
-        powers *= (1.0 - DOUBT) / np.where(reached, powers.sum(axis=1, keepdims=True), 1.0)
+        powers *= (1.0 - DOUBT) / np.where(reached, powers.sum(axis=0), 1.0)
         powers += DOUBT / len(self.prior) * reached
-        return powers
+        return np.ascontiguousarray(powers.T)
 
     def doubted(
         self, shares: NDArray[np.float64], log_scale: NDArray[Any], belonging: NDArray[np.float64]
@@ -155,8 +156,8 @@ def two_largest(logs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def winners(shares: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the number of the winning class of every row, the first among equals."""
-    best = shares.max(axis=1, keepdims=True)
-    answer: NDArray[np.intp] = np.argmax(shares >= best * (1 - _TIE), axis=1)
+    columns = np.ascontiguousarray(shares.T)  # quicker along long axes
+    answer: NDArray[np.intp] = np.argmax(columns >= columns.max(axis=0) * (1 - _TIE), axis=0)
     return answer
 
 

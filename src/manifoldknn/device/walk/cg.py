@@ -9,6 +9,7 @@ from contextlib import suppress
 import torch
 
 _LOOK_EVERY = 6  # iterations; to look is to wait for the device
+_AT_A_TIME = 3  # are recorded: recording one takes as long as telling the device to do it
 _RECORDED = 1 << 23  # entries of a block below which launching takes longer than computing
 
 _Map = Callable[[torch.Tensor], torch.Tensor]
@@ -74,15 +75,17 @@ class ConjugateGradients:
 
     def _steps(self, count: int) -> None:
         """Iterate, by a recording of what the device has to do where that is quicker."""
-        # Not at first, when the device may still have to load its programs.
-        if self._records and count == _LOOK_EVERY and self.n_iter >= _LOOK_EVERY:
-            self._recorded = self._recorded or self._record()
-        if self._recorded is not None and count == _LOOK_EVERY:
-            self._recorded.replay()
-        else:
-            for _ in range(count):
-                self._step()
-        self.n_iter += count
+        for at in range(0, count, _AT_A_TIME):
+            steps = min(_AT_A_TIME, count - at)
+            # Not at first, when the device may still have to load its programs.
+            if self._records and steps == _AT_A_TIME and self.n_iter >= _AT_A_TIME:
+                self._recorded = self._recorded or self._record()
+            if self._recorded is not None and steps == _AT_A_TIME:
+                self._recorded.replay()
+            else:
+                for _ in range(steps):
+                    self._step()
+            self.n_iter += steps
 
     def _record(self) -> torch.cuda.CUDAGraph | None:
         """Record some iterations, without computing them; None where there is no room for that."""
@@ -91,7 +94,7 @@ class ConjugateGradients:
         with torch.cuda.stream(aside):
             recorded.capture_begin(capture_error_mode="thread_local")
             try:
-                for _ in range(_LOOK_EVERY):
+                for _ in range(_AT_A_TIME):
                     self._step()
             except RuntimeError:
                 self._records = False
