@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.base.samples import check_new_samples
 from manifoldknn.base.tensors import as_numpy, chosen_rows
+from manifoldknn.base.threads import in_threads
 from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
 from manifoldknn.extend.reconstruct import Reconstruction, reconstruction
 from manifoldknn.search.neighbors import ExactIndex
@@ -75,10 +77,13 @@ def answered(
     """
     fitted, n, n_classes = model.fitted_, len(belonging), len(model.classes_)
     shares, codes = np.empty((n, n_classes)), np.empty(n, dtype=np.intp)
-    for part in row_chunks(n, n_classes):  # what a part leaves behind is still in the cache
+
+    def fill(part: slice) -> None:
         votes, shares[part] = fitted.votes(found.rows(part), X[part], belonging[part])
         codes[part] = winners(votes)
         codes[part][_too_doubtful(model, shares[part])] = -1
+
+    deque(in_threads(fill, row_chunks(n, n_classes), model.n_jobs), maxlen=0)
     unreached = found.unreached
     if found is fitted.walk.similarities and not fitted.walk.converged:
         # The unfinished walk, warned about already, also leaves connected rows without weights.

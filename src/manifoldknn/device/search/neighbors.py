@@ -37,29 +37,34 @@ def exact_neighbors(rows: DeviceRows, Q: Any, count: int, *, itself: Any = None)
     """
     near = torch.empty((len(Q), count), dtype=torch.int64, device=rows.wide)
     away = torch.empty((len(Q), count), dtype=torch.float64, device=rows.wide)
-    # TF32 exists on CUDA devices only; nobody else multiplies any faster with it.
-    level = {"precision": "high" if rows.device.type == "cuda" else "highest"}
+    doubtful = torch.empty(len(Q), dtype=torch.bool, device=rows.wide)
+    columns = min(len(rows), _MOST_COLUMNS)
+    step = tile_rows(rows.device, 4.5 * columns + 60 * rows.n_features, _TILE_BYTES)
 
     def fill(part: slice) -> None:
         here = None if itself is None else itself[part]
-        found, lengths, doubtful = _certified(rows, Q[part], count, here, level["precision"])
-        again = torch.nonzero(doubtful).flatten()
-        if level["precision"] == "high" and len(again):
-            if len(again) > _MOST_DOUBTFUL * len(doubtful):
-                level["precision"] = "highest"
-            own = None if here is None else here[again]
-            better = _certified(rows, Q[part][again], count, own, "highest")
-            found[again], lengths[again] = better[0], better[1]
-            again = again[better[2]]
-        if len(again):
-            own = None if here is None else here[again]
-            limits = lengths[again, -1]
-            found[again], lengths[again] = _among_all(rows, Q[part][again], count, own, limits)
-        near[part], away[part] = found, lengths
+        found = _certified(rows, Q[part], count, here, level["precision"])
+        near[part], away[part], doubtful[part] = found
+        if level["precision"] == "high" and found[2].sum() > _MOST_DOUBTFUL * len(found[2]):
+            level["precision"] = "highest"
 
-    columns = min(len(rows), _MOST_COLUMNS)
-    step = tile_rows(rows.device, 4.5 * columns + 60 * rows.n_features, _TILE_BYTES)
+    def fill_again(part: slice) -> None:
+        chosen = again[part]
+        own = None if itself is None else itself[chosen]
+        found = _certified(rows, Q[chosen], count, own, "highest")
+        near[chosen], away[chosen], doubtful[chosen] = found
+
+    # TF32 exists on CUDA devices only; nobody else multiplies any faster with it.
+    level = {"precision": "high" if rows.device.type == "cuda" else "highest"}
+    rounded = level["precision"] == "high"
     with_tiles(fill, len(Q), step, rows.device)
+    again = torch.nonzero(doubtful).flatten()  # together: they are few
+    if rounded and len(again):
+        with_tiles(fill_again, len(again), step, rows.device)
+        again = torch.nonzero(doubtful).flatten()
+    if len(again):
+        own = None if itself is None else itself[again]
+        near[again], away[again] = _among_all(rows, Q[again], count, own, away[again, -1])
     return near, away
 
 
