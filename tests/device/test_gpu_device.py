@@ -156,6 +156,7 @@ def test_without_memory_the_cpu_walks():
             3,
             cpu.alpha_,
             by_class=True,
+            groups=[],
             start=None,
             n_jobs=1,
             reach=4.0,

@@ -148,7 +148,7 @@ def two_largest(logs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     first = np.full(len(logs), -np.inf, dtype=logs.dtype)
     second = first.copy()
-    for column in logs.T:
+    for column in np.ascontiguousarray(logs.T):
         np.maximum(second, np.minimum(first, column), out=second)
         np.maximum(first, column, out=first)
     return first, second

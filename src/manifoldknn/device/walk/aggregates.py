@@ -42,8 +42,9 @@ def aggregates(row: Tensor, column: Tensor, log_weights: Tensor, n_rows: int) ->
         for _ in range(rules._PASSES):
             pair = paired(row, column, weight, size)
             group, size = pair[group], int(pair.max()) + 1
-            between = pair[row] != pair[column]
-            key = pair[row[between]] * size + pair[column[between]]
+            one, other = pair[row], pair[column]
+            between = torch.nonzero(one != other).squeeze(1)
+            key = one[between] * size + other[between]
             key, weight = _summed(key, weight[between])
             row, column = key // size, key % size
         if size > rules._SLOWEST * len(group):
@@ -59,7 +60,7 @@ def paired(row: Tensor, column: Tensor, weight: Tensor, n_rows: int) -> Tensor:
     mate = torch.full_like(everyone, -1)
     for sweep in range(rules._SWEEPS):
         if sweep:
-            free = (mate[row] < 0) & (mate[column] < 0)
+            free = torch.nonzero((mate[row] < 0) & (mate[column] < 0)).squeeze(1)
             row, column, weight = row[free], column[free], weight[free]
             wish = _favourites(row, column, weight, n_rows)
         happy = (mate < 0) & (wish >= 0) & (wish[wish.clamp(min=0)] == everyone)

@@ -50,7 +50,7 @@ class NormalizedTorchGraph:
     def find_levels(self) -> Levels:
         """Return which rows belong together; labels have no part in it."""
         row = torch.repeat_interleave(self._offsets.diff())
-        seen = self._log_s > LOG_CUT
+        seen = torch.nonzero(self._log_s > LOG_CUT).squeeze(1)
         return aggregates(row[seen], self._columns[seen].long(), self._log_s[seen], self.n_samples)
 
     def parts(self, rows: Tensor) -> Parts:
