@@ -64,7 +64,7 @@ class Runs:
         self.n_runs = len(offsets) - 1
         self._levels: list[Tensor] = []
         while self.n_runs and int((offsets[1:] - offsets[:-1]).max()) > _PIECE:
-            cut, offsets = _in_pieces(offsets)
+            cut, offsets = in_pieces(offsets, _PIECE)
             self._levels.append(cut)
         self._levels.append(offsets)
 
@@ -115,12 +115,15 @@ def ragged(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     return places, owner
 
 
-def _in_pieces(offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """Cut runs into pieces; return where pieces start, and the runs of pieces."""
+def in_pieces(offsets: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """Cut runs into pieces; return where pieces start, and the runs of pieces.
+
+    A run of nothing has no piece.
+    """
     counts = offsets[1:] - offsets[:-1]
-    pieces = (counts + _PIECE - 1) // _PIECE
+    pieces = (counts + longest - 1) // longest
     number, owner = ragged(torch.zeros_like(pieces), pieces)
-    starts = offsets[:-1][owner] + number * _PIECE
+    starts = offsets[:-1][owner] + number * longest
     ends = torch.cumsum(pieces, 0)
     return torch.cat([starts, offsets[-1:]]), torch.cat([torch.zeros_like(ends[:1]), ends])
 

@@ -1,17 +1,38 @@
 """Products of a sparse matrix with a block of columns, the same in every run of the program.
 
-On CUDA they are cuSPARSE's, nine times as quick for a single column as PyTorch's "embedding
-bag", which is what there is elsewhere: a weighted sum of rows of the block for every row.
+On CUDA they are those of `row_product`, or cuSPARSE's where Triton does not work. Long rows are cut
+there: threads would wait for who has one, and cuSPARSE adds up its parts in any order. Elsewhere
+they are PyTorch's "embedding bag": a weighted sum of rows of the block for every row.
 """
 
+import logging
 import warnings
+from functools import cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from manifoldknn.device.kernels import run_offsets
+from manifoldknn.device.kernels import in_pieces, run_offsets
+
+logger = logging.getLogger(__name__)
+
+_LONGEST = 256  # entries of a row
+
+
+@cache
+def _by_rows(device: torch.device) -> bool:
+    """Tell whether products by Triton work on a device: it needs a compiler at first."""
+    try:
+        from manifoldknn.device.walk.row_product import row_product
+
+        one = torch.ones(1, dtype=torch.float64, device=device)
+        offsets = torch.arange(2, dtype=torch.int32, device=device)
+        return bool(row_product(offsets, offsets[:1], one, one[:, None]) == 1.0)
+    except Exception as error:  # of any kind: from the import, the compiler or the driver
+        logger.info("sparse products by cuSPARSE, which takes longer (Triton says: %s)", error)
+        return False
 
 
 class SparseProduct:
@@ -25,17 +46,30 @@ class SparseProduct:
     """
 
     def __init__(self, offsets: Tensor, columns: Tensor, values: Tensor) -> None:
+        self._pieces: SparseProduct | None = None
+        if values.is_cuda and len(columns) and int(offsets.diff().max()) > _LONGEST:
+            offsets, pieces = in_pieces(offsets, _LONGEST)
+            places = torch.arange(len(offsets) - 1, device=offsets.device)
+            self._pieces = SparseProduct(pieces, places, torch.ones_like(values[: len(places)]))
         dtype = torch.int32 if len(columns) < 2**31 else torch.int64
         self._offsets, self._columns, self._values = offsets.to(dtype), columns.to(dtype), values
         self._matrix: Tensor | None = None
 
     def __call__(self, v: Tensor) -> Tensor:
         """Return the product with a block of columns, row by row in memory."""
+        found = self._product(v)
+        return found if self._pieces is None else self._pieces(found)
+
+    def _product(self, v: Tensor) -> Tensor:
         if not v.is_cuda:
             return embedding_bag(
                 self._columns, v, self._offsets, mode="sum", per_sample_weights=self._values,
                 include_last_offset=True,
             )  # fmt: skip
+        if _by_rows(v.device):
+            from manifoldknn.device.walk.row_product import row_product
+
+            return row_product(self._offsets, self._columns, self._values, v)
         if self._matrix is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the type is said to be new
