@@ -210,7 +210,7 @@ class InvertedIndex(NeighborIndex):
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         """Return the nearest samples of new rows, as far as they were found."""
         self._ready()
-        rows = self._single(Q)
+        rows = np.ascontiguousarray(self._single(Q))
         return self._search(rows, self._project(rows, self._basis_used), n_neighbors)
 
     def _search(
@@ -231,25 +231,29 @@ class InvertedIndex(NeighborIndex):
             starts = range(0, n, step)
             for start in countdown(iter(starts), len(starts), "blocks of rows"):
                 part = order[start : start + step]
-                asked, own = rows[part], np.full(len(part), -1) if itself is None else part
+                own = np.full(len(part), -1) if itself is None else part
                 found = self._lists.search(projected[part], count)[1]
-                squared = self._squared(faiss, asked, found, own)
+                squared = self._squared(faiss, rows, part, found, own)
                 short = np.flatnonzero(np.isfinite(squared).sum(axis=1) < n_neighbors)
                 if short.size:  # lists too small: look everywhere
-                    found[short] = faiss.knn(asked[short], self._rows, count)[1]
-                    squared[short] = self._squared(faiss, asked[short], found[short], own[short])
+                    few = part[short]
+                    found[short] = faiss.knn(rows[few], self._rows, count)[1]
+                    squared[short] = self._squared(faiss, rows, few, found[short], own[short])
                 indices[part], distances[part] = sorted_neighbors(found, squared, n_neighbors)
         if self.metric == "cosine":
             return Neighbors(indices, distances / 2)
         return Neighbors(indices, np.sqrt(distances, out=distances))
 
     def _squared(
-        self, faiss: Any, rows: NDArray[np.float32], found: NDArray[np.int64], own: Ints
-    ) -> NDArray[np.float32]:
-        """Squared distances in all dimensions; inf for nobody (-1) and the row's own number."""
+        self, faiss: Any, rows: NDArray[np.float32], asked: Ints, found: NDArray[np.int64],
+        own: Ints,
+    ) -> NDArray[np.float32]:  # fmt: skip
+        """Squared distances of some rows in all dimensions; inf for nobody (-1) and a row itself.
+
+        Rows are taken from where they are: copies of a block would take as long as its distances.
+        """
         targets = np.ascontiguousarray(np.maximum(found, 0)).ravel()
-        sources = np.repeat(np.arange(len(rows), dtype=np.int64), found.shape[1])
-        rows = np.ascontiguousarray(rows)
+        sources = np.repeat(asked.astype(np.int64, copy=False), found.shape[1])
         out = np.empty(found.size, dtype=np.float32)
         pointers = [faiss.swig_ptr(a) for a in (rows, sources, self._rows, targets, out)]
         faiss.pairwise_indexed_L2sqr(rows.shape[1], found.size, *pointers)
