@@ -7,6 +7,9 @@ Every step takes the row j that adds most, for weights u of what there is to fin
     gain_j = Σ_r u_r max(0, N_rj - covered_r),   then   covered_r = max(covered_r, N_rj).
 
 What comes later changes nothing of what came first, so the first two of five are the two of two.
+
+Of very many rows, those that hang together most are one: a walker on groups is as far as one on
+rows, and there are few of them.
 """
 
 from __future__ import annotations
@@ -19,17 +22,21 @@ from numpy.typing import NDArray
 from manifoldknn.base.threads import in_threads
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.deciders import log_columns
+from manifoldknn.walk.aggregates import contracted, grouped
 from manifoldknn.walk.choose import PUBLISHED_ALPHA, chosen_way, prepared_graph
 from manifoldknn.walk.label_columns import block_width
 from manifoldknn.walk.normalized import NormalizedGraph
 
 _TOL, _MAX_ITER = 0.01, 1000
+_MOST_NODES = 100_000  # that are walked over; more rows are put into groups
+_FAINTEST = -600.0  # logarithm of a weight beside the largest, in groups
 
 
 class Nearness:
     """N between some rows, these and others, to 0.01; and from these to any that come later.
 
-    Rows are distinct. Costs a column of the walk, once, for each that is named, in blocks.
+    Costs a column of the walk, once, for each that is named, in blocks. Beyond 100,000 rows it is N
+    between the groups of rows.
     """
 
     def __init__(
@@ -41,19 +48,30 @@ class Nearness:
         *,
         n_jobs: int | None = None,
     ) -> None:
-        self._graph, self._rows, self._alpha, self._n_jobs = graph, rows, alpha, n_jobs
+        self._graph, self._alpha, self._node = _nodes(graph, alpha)
+        self._rows, self._at = np.unique(self._node[rows], return_inverse=True)
+        self._n_jobs = n_jobs
         self._own: NDArray[np.float64] | None = None
-        self._near = np.empty((len(rows), 0), dtype=np.float32)
-        self._place: dict[int, int] = {}  # of a row among the columns
-        self.to(np.concatenate([rows, others]))
+        self._near = np.empty((len(self._rows), 0), dtype=np.float32)
+        self._place: dict[int, int] = {}  # of a node among the columns
+        self._walk_from(self._rows)
+        self.to(others)
 
     def to(self, others: NDArray[np.intp]) -> NDArray[np.float32]:
         """Return N between the rows and others, a column for each of these."""
-        new = np.array([row for row in others.tolist() if row not in self._place], dtype=np.intp)
+        nodes: list[int] = self._node[others].tolist()
+        self._walk_from(
+            np.array(
+                [node for node in dict.fromkeys(nodes) if node not in self._place], dtype=np.intp
+            )
+        )
+        places = np.array([self._place[node] for node in nodes], dtype=np.intp)
+        return self._near[np.ix_(self._at, places)]
+
+    def _walk_from(self, new: NDArray[np.intp]) -> None:
         if len(new):
-            self._place |= {row: len(self._place) + at for at, row in enumerate(new.tolist())}
+            self._place |= {node: len(self._place) + at for at, node in enumerate(new.tolist())}
             self._near = np.hstack([self._near, self._walked(new)])
-        return self._near[:, [self._place[row] for row in others.tolist()]]
 
     def _walked(self, sources: NDArray[np.intp]) -> NDArray[np.float32]:
         rows, alpha = self._rows, self._alpha
@@ -85,6 +103,30 @@ class Nearness:
             self._own = own[: len(rows)]
         out *= np.exp(-0.5 * self._own[:, None])
         return out
+
+
+def _nodes(
+    graph: ConstrainedGraph, alpha: float
+) -> tuple[ConstrainedGraph, float, NDArray[np.intp]]:
+    """Return the graph that is walked over, alpha on it, and the node of every row.
+
+    With D and W of groups, and a share s of D outside of them, (1 - α) D + α (D - W) is up to a
+    factor sD - α'W, where W has no edges within groups and α' = α / (α + (1 - α)/s). So walkers
+    live as long as before.
+    """
+    everyone = np.arange(graph.n_samples)
+    if graph.n_samples <= _MOST_NODES or not graph.is_sparse or (graph.must_link >= 0).any():
+        return graph, alpha, everyone
+    group = next((of for of in grouped(graph.log_weights) if of.max() < _MOST_NODES), everyone)
+    weights = graph.log_weights.copy()
+    weights.data = np.exp(np.maximum(weights.data - weights.data.max(), _FAINTEST))
+    between = contracted(weights, group)
+    outside = between.data.sum() / weights.data.sum()
+    if not outside:
+        return graph, alpha, everyone
+    between.data = np.log(between.data)
+    nobody = np.full(between.shape[0], -1, dtype=np.intp)
+    return ConstrainedGraph(between, nobody), alpha / (alpha + (1 - alpha) / outside), group
 
 
 def covering(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, linalg, sparse
 
-from manifoldknn.walk.aggregates import aggregates, contracted
+from manifoldknn.walk.aggregates import contracted, grouped
 
 _NEIGHBORS = 10
 _GATHERING, _SPREADING = 50, 70  # rounds
@@ -66,7 +66,7 @@ def map_layout(neighbors: NDArray[np.intp], random_state: int = 0) -> NDArray[np
         return np.zeros((n, 2), dtype=np.float32)
     rng = np.random.default_rng(random_state)
     edges = _edges(neighbors[:, :_NEIGHBORS])
-    groups = _groups(edges)
+    groups = grouped(_logarithms(edges))
     few = groups[-1].max() < _MOST_GROUPS
     start = _spectral(edges, groups[-1]) if few else rng.normal(size=(n, 2))
     start += 0.01 * rng.normal(size=(n, 2))
@@ -98,17 +98,9 @@ def _edges(neighbors: NDArray[np.intp]) -> Any:
     return (ends + ends.T).tocsr()
 
 
-def _groups(edges: Any) -> list[NDArray[np.intp]]:
-    """Return a group for every row, of fewer and fewer down to about a thousand.
-
-    The first are the rows themselves, and the only ones if rows are few or all islands.
-    """
-    logs = edges.copy()
-    logs.data = np.log(logs.data)
-    groups = [np.arange(edges.shape[0])]
-    for level in aggregates(logs):
-        groups.append(level[groups[-1]])
-    return groups
+def _logarithms(edges: Any) -> Any:
+    logs = np.log(edges.data)
+    return sparse.csr_array((logs, edges.indices, edges.indptr), shape=edges.shape)
 
 
 def _by_group(
@@ -169,7 +161,8 @@ class _Attraction:
 
     def __init__(self, edges: Any) -> None:
         n = edges.shape[0]
-        self._matrix = edges.copy()
+        data = np.empty_like(edges.data)
+        self._matrix = sparse.csr_array((data, edges.indices, edges.indptr), shape=edges.shape)
         self._row = np.repeat(np.arange(n, dtype=edges.indices.dtype), np.diff(edges.indptr))
         self._share = edges.data * np.float32(n / edges.data.sum())
         # Kept from round to round: new memory costs more than what is computed in it.

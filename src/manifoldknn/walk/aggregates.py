@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from manifoldknn.base.csr import narrowest
+from manifoldknn.base.csr import kept_entries, narrowest
 from manifoldknn.graph.together import ALONE, Alone
 
 _PASSES = 2  # of pairing make one level
@@ -79,6 +79,17 @@ def aggregates(log_weights: Any, *, coarsest: int | None = None) -> Levels:
     )  # many islands: no level holds them
 
 
+def grouped(log_weights: Any) -> list[NDArray[np.intp]]:
+    """Return a group for every row, of fewer and fewer groups down to about a thousand.
+
+    The first are the rows themselves, and the only ones if rows are few or all islands. O(edges).
+    """
+    groups = [np.arange(log_weights.shape[0])]
+    for level in aggregates(log_weights):
+        groups.append(level[groups[-1]])
+    return groups
+
+
 def paired(weights: Any) -> NDArray[np.intp]:
     """Return a group for every row: pairs that each hang most on the other, and who joins them.
 
@@ -94,14 +105,15 @@ def paired(weights: Any) -> NDArray[np.intp]:
     """
     n = weights.shape[0]
     everyone = np.arange(n)
-    row = np.repeat(everyone, np.diff(weights.indptr))
+    row = np.repeat(everyone.astype(weights.indices.dtype), np.diff(weights.indptr))
     favourite = _favourites(row, weights.indices, weights.data, n)
     mate = np.full(n, -1, dtype=np.intp)
     ends, other, weight = row, weights.indices, weights.data
     wish = favourite
     for sweep in range(_SWEEPS):
         if sweep:
-            free = (mate[ends] < 0) & (mate[other] < 0)
+            alone = mate < 0
+            free = alone[ends] & alone[other]
             ends, other, weight = ends[free], other[free], weight[free]
             wish = _favourites(ends, other, weight, n)
         asking = np.flatnonzero((mate < 0) & (wish >= 0))
@@ -121,19 +133,21 @@ def _favourites(
     """Return the neighbour at the heaviest edge of every row, the last of equal ones; or -1."""
     wish = np.full(n, -1, dtype=np.intp)
     if len(row):
-        starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
-        best = np.maximum.reduceat(weight, starts)
-        top = weight == np.repeat(best, np.diff(np.append(starts, len(row))))
+        starts = np.flatnonzero(row[1:] != row[:-1]) + 1
+        starts = np.concatenate([[0], starts])
+        best = np.zeros(n, dtype=weight.dtype)
+        best[row[starts]] = np.maximum.reduceat(weight, starts)
+        top = np.flatnonzero(weight == best[row])
         wish[row[top]] = other[top]
     return wish
 
 
 def contracted(weights: Any, group: NDArray[np.intp]) -> Any:
     """Return the graph of groups: edges between two of them added up, those within one left out."""
-    member, m = _in_groups(np.ones(len(group)), group), int(group.max()) + 1
-    out = sparse.coo_array(member.T @ weights @ member)
-    between = out.row != out.col
-    return sparse.csr_array((out.data[between], (out.row[between], out.col[between])), shape=(m, m))
+    member = _in_groups(np.ones(len(group), dtype=weights.dtype), group)
+    out = sparse.csr_array(member.T @ weights @ member)
+    m = np.arange(out.shape[0], dtype=out.indices.dtype)
+    return kept_entries(out, out.indices != np.repeat(m, np.diff(out.indptr)))
 
 
 class Preconditioner:
