@@ -409,7 +409,8 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             self.sigma_ = built.recipe.sigma
             self.alpha_ = chosen_alpha(self.alpha, self.vote, len(labels.labeled), n)
             groups = self._to_hide(labels.codes, n_classes, partner)
-            walk = self._walk_from_labels(steps, built, labels.codes, groups, start)
+            reach = FIRST_REACH if start is None else self._last_reach()
+            walk = self._walk_from_labels(steps, built, labels.codes, groups, start, reach)
         brought = not isinstance(self.neighbors, str)
         with stages.stage("vote"):
             self.n_iter_, self.n_walked_, self.class_prior_ = walk.n_iter, n, prior
@@ -451,6 +452,11 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         """Return labelled rows in the groups in which they are hidden, if the vote has to learn."""
         learns = isinstance(self.sharpness, str) or partner is not None
         return hidden_groups(codes) if self.vote == "classes" and learns and n_classes > 1 else []
+
+    def _last_reach(self) -> float:
+        """Return how far the vote before looked: after a few labels more it is much the same."""
+        reach = self.fitted_.walk.reach
+        return max(FIRST_REACH, reach) if np.isfinite(reach) else FIRST_REACH
 
     def _walk_from_labels(
         self,

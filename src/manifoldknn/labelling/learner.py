@@ -34,6 +34,7 @@ _QUEUE = 200  # rows
 _MOST, _FEWEST, _STEPS = 2000, 300, 1e7
 _SOON = 0.5  # seconds: a fit that hides labels and takes no longer is always made
 _IDLE = 4.0  # seconds without news, after which slower things are done
+_QUICK_TOL = 0.01  # of densities, while somebody waits: hardly an answer differs
 _OFTEN = 10  # quick fits, after which one hides labels though somebody waits
 _DOUBTS = 200
 _RECENT, _LITTLE, _EACH = 10, 0.005, 3  # labels, share of answers, labels per class
@@ -93,7 +94,8 @@ class Learner:
     ) -> None:
         self.news = News()
         self._X, self._clf, self._labels, self._keep = X, estimator, labels, keep
-        self._sharpness, self._full_seconds = estimator.sharpness, np.inf
+        self._sharpness, self._tol = estimator.sharpness, estimator.tol
+        self._full_seconds = np.inf
         self._known: dict[int, str] = {}
         self._n_quick = 0  # fits since one that hid labels
         self._bell, self._asked, self._stopped = Condition(), time.perf_counter(), False
@@ -221,6 +223,7 @@ class Learner:
         # Hidden labels teach how sure to be; without them the walk is all there is to do.
         known = getattr(self._clf, "sharpness_", None)
         self._clf.sharpness = self._sharpness if full or known is None else known
+        self._clf.tol = self._tol if full else max(self._tol, _QUICK_TOL)
         wanted = labels or {0: _NOBODY}
         if not self._known:
             y = np.full(len(self._X), "", dtype=object)
