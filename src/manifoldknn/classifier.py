@@ -506,7 +506,9 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             reach = resolved_reach(known.logs[codes < 0], walk.reach)
             if reach <= walk.reach:
                 powers, logs = self._learned_powers(steps, built, codes, groups, walk, said)
-                reach = shown_reach(powers[0], walk.reach, also=powers[1] * LOUDEST)
+                reach = shown_reach(
+                    powers[0], walk.reach, tol=hidden_tolerance(self.tol), also=powers[1] * LOUDEST
+                )
             if reach <= walk.reach:
                 break
             walk = self._walk_from_labels(steps, built, codes, groups, known.logarithms(), reach)

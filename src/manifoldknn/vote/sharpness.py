@@ -26,6 +26,7 @@ _REACH = 8.0  # of log β around the centre of the prior: eight standard deviati
 _STEPS = 41
 _SEARCH: dict[str, Any] = {"method": "bounded", "options": {"xatol": 1e-5}}
 _SHOWS = 6.9  # -log of f^β that still shows in a share
+_CLEAR = 1.6  # logarithm of how far below that an error has to be
 _ROOM = 1.25  # as β and gaps may change
 _ROUGHLY = 5.0  # beyond what is known to tol, as logarithm
 _LEAST_GAP, _LARGEST_GAP = 1e-6, 1e12
@@ -62,12 +63,17 @@ def resolved_reach(logs: NDArray[Any], reach: float, together: Alone = ALONE) ->
     return reach
 
 
-def shown_reach(sharpness: float, reach: float, also: float = 0.0) -> float:
+def shown_reach(sharpness: float, reach: float, *, tol: float, also: float = 0.0) -> float:
     """Return how far below the largest a density shows in a share, if that is beyond `reach`.
 
-    `also` is the logarithm of what can raise it again beside the density, at most.
+    Densities have errors of `tol`: of themselves down to exp(-reach), of exp(-reach) below. So what
+    is farther than log 1/tol beyond does not show, though little is known of it. `also` is the
+    logarithm of what can raise it again beside the density, at most.
+
+    >>> shown_reach(0.5, 4.0, tol=1e-9), round(shown_reach(0.5, 4.0, tol=1e-2), 2)
+    (4.0, 13.49)
     """
-    shows = (_SHOWS + also) / sharpness
+    shows = (_SHOWS + also) / sharpness + min(0.0, float(np.log(tol)) + _CLEAR)
     return _ROOM * shows if reach < shows else reach
 
 

@@ -153,7 +153,7 @@ def walked_together(
                 given = labels.codes[np.concatenate(groups)]
                 beta = best_sharpness(logs, given, prior, float(usual))
                 typical = usual_density(logs, given)
-            reach = shown_reach(beta, found.reach)
+            reach = shown_reach(beta, found.reach, tol=hidden_tolerance(tol))
         if reach <= found.reach:
             break
         start = known.logarithms()
