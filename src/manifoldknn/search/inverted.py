@@ -30,7 +30,7 @@ _CHECKED_ROWS = 192  # rows on which recall is measured
 _CHECKED_NEIGHBORS = 30
 COMPONENTS = 64  # leading axes looked at first
 PCA_ROWS = 5000  # from which they are taken
-_CANDIDATES = 2.1  # measured again per neighbour wanted
+_CANDIDATES = 2.1  # per neighbour wanted, where fewer axes than columns rank them at first
 _CHUNK_ROWS = 1 << 13  # searched at a time, or fewer:
 _CHUNK_BYTES = 1 << 25
 
@@ -136,10 +136,9 @@ class InvertedIndex(NeighborIndex):
         k = min(_CHECKED_NEIGHBORS, n - 1)
         checked = np.sort(self._rng.choice(n, min(_CHECKED_ROWS, n), replace=False))
         truth = faiss.knn(self._rows[checked], self._rows, k + 1)[1]
-        count = self._n_candidates(k + 1)
         for basis in self._bases():
             self._basis_used, self._projected = basis, self._project(self._rows, basis)
-            sample = self._projected[checked]
+            sample, count = self._projected[checked], self._n_candidates(k + 1)
             ceiling = _recall(truth, faiss.knn(sample, self._projected, count)[1])
             if ceiling >= RECALL:
                 break
@@ -187,7 +186,9 @@ class InvertedIndex(NeighborIndex):
         return rows if basis is None else rows @ basis
 
     def _n_candidates(self, n_neighbors: int) -> int:
-        return min(int(_CANDIDATES * n_neighbors), self.n_samples)
+        """Return how many are measured again; where all columns ranked them, more are no nearer."""
+        spare = 1.0 if self._basis_used is None else _CANDIDATES
+        return min(int(spare * n_neighbors), self.n_samples)
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample, as far as they were found."""

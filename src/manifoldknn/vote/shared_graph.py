@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldknn.base.csr import kept_entries
+from manifoldknn.base.csr import assembled, kept_entries
 from manifoldknn.base.kernels import NUMPY
 from manifoldknn.graph.weights import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
 from manifoldknn.walk.choose import Way, prepared_graph
@@ -162,8 +162,11 @@ class OpenGraph:
         diagonal[at] = _sum_or_one(np.where(alone, -np.inf, diagonal[at]), more)
         diagonal = core.together.halo(diagonal)
         shift = 0.5 * (core.log_degrees - diagonal)
-        log_s = core.log_s.copy()
-        log_s.data += shift[log_s.indices] + np.repeat(shift, np.diff(log_s.indptr))
+        log_s = core.log_s
+        data = shift[log_s.indices]  # in place from here on: entries may be very many
+        data += np.repeat(shift, np.diff(log_s.indptr))
+        data += log_s.data
+        log_s = assembled(data, log_s.indices, log_s.indptr, log_s.shape)
         new = sparse.coo_array(pairs.log_weights)
         if new.nnz:
             row, col = (self.reduced.places[place] for place in (new.row, new.col))

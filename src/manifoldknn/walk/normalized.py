@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from manifoldknn.base.csr import kept_entries
+from manifoldknn.base.csr import assembled, kept_entries, narrowest
 from manifoldknn.base.kernels import NUMPY
 from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.graph.weights import ConstrainedGraph
@@ -163,16 +163,19 @@ class NormalizedGraph:
         log_s = kept_entries(self.log_s, strong)
         log_s = log_s if len(own) == self.n_samples else log_s[own]
         part = together.halo(_connected(log_s, self.group[own], together))
-        row = np.repeat(np.arange(self.n_samples), np.diff(self.log_s.indptr))
-        within = part[row] == part[self.log_s.indices]
+        short = part.astype(narrowest(len(part)))  # entries may be very many
+        within = np.repeat(short, np.diff(self.log_s.indptr)) == short[self.log_s.indices]
         if together.all(within.all()):
             return None
         inside = NormalizedGraph.of_parts(
             kept_entries(self.log_s, within), self.log_degrees, self.group, together
         )
         inside.levels, inside.n_jobs = self.levels, self.n_jobs
-        weak = ~within & (row < len(own))  # those of the halo are told elsewhere
-        rows, place = np.unique(row[weak], return_inverse=True)
+        weak = np.flatnonzero(~within)
+        row = np.searchsorted(self.log_s.indptr, weak, side="right") - 1
+        here = row < len(own)  # those of the halo are told elsewhere
+        weak, row = weak[here], row[here]
+        rows, place = np.unique(row, return_inverse=True)
         return Division(
             inside, part, int(together.max(part.max(initial=-1))) + 1, rows,
             place.astype(np.intp), self.log_s.indices[weak], self.log_s.data[weak],
@@ -248,7 +251,8 @@ class NormalizedGraph:
     def _sub(self, rows: NDArray[np.intp], ghosts: NDArray[np.intp]) -> Any:
         """Return log S of some rows, and of what is left of the halo in further columns."""
         if len(rows) == self.log_s.shape[0] and (np.diff(rows) == 1).all():
-            return self.log_s.copy()
+            whole = self.log_s
+            return assembled(whole.data.copy(), whole.indices, whole.indptr, whole.shape)
         return self.log_s[rows][:, np.concatenate([rows, ghosts])]
 
 

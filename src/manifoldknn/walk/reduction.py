@@ -274,15 +274,18 @@ def log_sum(
     known = np.zeros(len(key), dtype=bool)
     inside = at < len(keys)
     known[inside] = keys[at[inside]] == key[inside]
-    data = a.data.copy()
-    data[there[at[known]]] = np.logaddexp(data[there[at[known]]], log_values[known])
-    number = np.searchsorted(rows, row)
-    place = (starts[number] + at - before[number])[~known]
+    place = np.searchsorted(rows, row)
+    place = starts[place] + at - before[place]
+    new = place[~known]
+    data = np.insert(a.data, new, log_values[~known])
+    old = place[known]
+    moved = old + np.searchsorted(new, old, side="right")
+    data[moved] = np.logaddexp(data[moved], log_values[known])
     indptr = a.indptr + np.searchsorted(row[~known], np.arange(n + 1)).astype(a.indptr.dtype)
     return sparse.csr_array(
         (
-            np.insert(data, place, log_values[~known]),
-            np.insert(a.indices, place, col[~known].astype(a.indices.dtype)),
+            data,
+            np.insert(a.indices, new, col[~known].astype(a.indices.dtype)),
             indptr,
         ),
         shape=a.shape,
