@@ -153,7 +153,7 @@ class InvertedIndex(NeighborIndex):
         logger.info("sorting %d rows into %d lists ...", n, lists.nlist)
         lists.train(self._projected)
         lists.add(self._projected)
-        probes = [p for e in range(2, 30) for p in (2**e, 3 * 2 ** (e - 1)) if p < lists.nlist]
+        probes = [p for e in range(8, 120) if (p := round(2 ** (e / 4))) < lists.nlist]
         for n_probes in [*probes, lists.nlist]:
             lists.nprobe = n_probes
             self.recall = _recall(truth, lists.search(sample, count)[1])
