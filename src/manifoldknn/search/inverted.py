@@ -19,6 +19,7 @@ from scipy.linalg import eigh
 from manifoldknn.base import Array, Ints
 from manifoldknn.base.distances import row_blocks, squared_norms
 from manifoldknn.base.progress import countdown
+from manifoldknn.base.threads import single_threaded_products
 from manifoldknn.search.faiss_threads import faiss_threads
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors, sorted_neighbors
 
@@ -62,7 +63,8 @@ class PrincipalAxes:
         """
         size = len(self._products)
         first = max(0, size - count)
-        values, vectors = eigh(self._products, subset_by_index=[first, size - 1], driver="evr")
+        with single_threaded_products():  # threads that faiss leaves spinning would be in the way
+            values, vectors = eigh(self._products, subset_by_index=[first, size - 1], driver="evr")
         values, vectors = values[::-1], vectors[:, ::-1]
         if not self._by_rows:
             return np.ascontiguousarray(vectors, dtype=np.float32)
