@@ -41,6 +41,16 @@ def test_most_suspicious_are_wrong(spoiled):
     assert (found.suggested[:10] == truth[found.rows[:10]]).mean() >= 0.7
 
 
+def test_fewer_groups_of_labels_where_rows_are_many(spoiled, monkeypatch):
+    clf, wrong, *_ = spoiled
+    monkeypatch.setattr(label_errors, "_MANY_ROWS", 1000)
+    found = find_label_errors(clf)
+    assert np.isin(found.rows[:20], wrong).mean() >= 0.8
+    monkeypatch.setattr(label_errors, "_GROUPS", 5)
+    monkeypatch.setattr(label_errors, "_MANY_ROWS", 10_000)
+    np.testing.assert_array_equal(find_label_errors(clf).rows, found.rows)
+
+
 def test_order_and_names(spoiled):
     clf, *_ = spoiled
     found = find_label_errors(clf)

@@ -30,7 +30,8 @@ from manifoldknn.walk.normalized import NormalizedGraph
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
 
-_GROUPS = 20  # of labels that are judged together, by all others
+_GROUPS, _FEW_GROUPS = 20, 5  # of labels that are judged together, by all others
+_MANY_ROWS = 100_000  # more are walked over for few groups: each takes a column per class
 _BLOCK = 16  # labels that are walked from together
 # Classes are compared here, nobody is answered. Tolerance: times that of the fit, and at most.
 _LOOSER, _LOOSEST = 100.0, 0.1
@@ -105,8 +106,8 @@ def find_label_errors(classifier: ManifoldKNNClassifier, *, index: Any = None) -
     Notes
     -----
     Classes vote as densities, on the graph without the links of labels; labels are judged in
-    20 groups, each by all other labels. Cost: 20·C + 1 columns of the walk, or one more than
-    there are labels.
+    20 groups (5 where there are over 100,000 rows), each by all other labels. Cost: 20·C + 1
+    columns of the walk, or one more than there are labels.
 
     Examples
     --------
@@ -156,12 +157,13 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
         .without_links_of(rows)
         .constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
     )
-    way = chosen_way(NormalizedGraph(graph), alpha, n_columns=_GROUPS * n_classes + 1)
+    n_groups = min(_GROUPS if classifier.n_walked_ <= _MANY_ROWS else _FEW_GROUPS, len(rows))
+    way = chosen_way(NormalizedGraph(graph), alpha, n_columns=n_groups * n_classes + 1)
     ready = ready_graph(graph, rows, alpha, way, n_jobs=classifier.n_jobs)
     tol = max(classifier.tol, min(_LOOSER * classifier.tol, _LOOSEST))
     walk = DensityWalk(ready, rows, alpha, tol=tol, max_iter=classifier.max_iter, settle=True)
-    groups = fold_numbers(codes, min(_GROUPS, len(rows)), random_state=0)
-    if len(rows) <= _GROUPS * n_classes:
+    groups = fold_numbers(codes, n_groups, random_state=0)
+    if len(rows) <= n_groups * n_classes:
         logs = _by_label(walk, rows, codes, groups, n_classes)
     else:
         logs = np.full((len(rows), n_classes), -np.inf)
