@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.distances import row_norms
 from manifoldknn.base.threads import in_threads
 from manifoldknn.extend.simplex import simplex_weights
@@ -29,11 +29,11 @@ _ROWS_PER_THREAD = 2048  # at a time: enough to share out, and never too few to 
 class Reconstruction:
     """Rows as convex combinations of samples."""
 
-    indices: NDArray[np.intp]  # the samples that a row is combined of, nearest first
-    z: NDArray[np.float64]  # convex weights
-    residuals: NDArray[np.float64]  # ‖x - Σ z_i x_i‖, the distance that is left
-    spacings: NDArray[np.float64]  # ‖x - x_1‖, the distance to the nearest sample
-    gaps: NDArray[np.float64]  # the same to the nearest that is not equal; 0 if all of them are
+    indices: Ints  # the samples that a row is combined of, nearest first
+    z: Floats  # convex weights
+    residuals: Floats  # ‖x - Σ z_i x_i‖, the distance that is left
+    spacings: Floats  # ‖x - x_1‖, the distance to the nearest sample
+    gaps: Floats  # the same to the nearest that is not equal; 0 if all of them are
 
 
 def reconstruction(
@@ -83,7 +83,7 @@ def _reconstruct(Q: Any, index: NeighborIndex, part: slice, made: Reconstruction
     made.gaps[part] = gaps
 
 
-def coordinates(rows: Any, metric: Any) -> NDArray[np.float64]:
+def coordinates(rows: Any, metric: Any) -> Floats:
     """Return rows as dense doubles in the space that reconstruction is done in."""
     dense = rows.toarray() if sparse.issparse(rows) else rows
     dense = np.asarray(dense, dtype=np.float64)

@@ -6,9 +6,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.samples import check_new_samples
 from manifoldknn.base.tensors import as_numpy, chosen_rows
 from manifoldknn.base.threads import in_threads
@@ -20,10 +20,6 @@ from manifoldknn.vote.votes import winners
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
-
-Shares = NDArray[np.float64]
-Codes = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 
 def new_rows(model: ManifoldKNNClassifier, X: Any) -> Any:
@@ -39,7 +35,7 @@ def reconstructed(model: ManifoldKNNClassifier, X: Any) -> Reconstruction:
     return reconstruction(X, index, n_neighbors=n_neighbors, n_jobs=model.n_jobs)
 
 
-def predicted(model: ManifoldKNNClassifier, X: Any, *, with_shares: bool) -> tuple[Shares, Codes]:
+def predicted(model: ManifoldKNNClassifier, X: Any, *, with_shares: bool) -> tuple[Floats, Ints]:
     """Return shares (or none) and class numbers of new rows, chunk by chunk.
 
     What a chunk leaves behind is a class number per row, and shares if wanted.
@@ -59,7 +55,7 @@ def predicted(model: ManifoldKNNClassifier, X: Any, *, with_shares: bool) -> tup
     return shares, codes
 
 
-def answers_to(model: ManifoldKNNClassifier, X: Any) -> tuple[Shares, Codes, Mask]:
+def answers_to(model: ManifoldKNNClassifier, X: Any) -> tuple[Floats, Ints, Bools]:
     """Return shares, class numbers and which rows nobody reaches, for new rows."""
     X = new_rows(model, X)
     made = reconstructed(model, X)
@@ -69,8 +65,8 @@ def answers_to(model: ManifoldKNNClassifier, X: Any) -> tuple[Shares, Codes, Mas
 
 
 def answered(
-    model: ManifoldKNNClassifier, found: Similarities, X: Any, belonging: Shares
-) -> tuple[Shares, Codes, Mask]:
+    model: ManifoldKNNClassifier, found: Similarities, X: Any, belonging: Floats
+) -> tuple[Floats, Ints, Bools]:
     """Return shares, class numbers and the unreached among rows whose similarities are known.
 
     So is how well they lie among others, `belonging`.
@@ -95,14 +91,14 @@ def answered(
     return shares, codes, unreached
 
 
-def _too_doubtful(model: ManifoldKNNClassifier, shares: Shares) -> Mask:
+def _too_doubtful(model: ManifoldKNNClassifier, shares: Floats) -> Bools:
     """Tell for which rows the classifier abstains; those that nobody votes for come later."""
     limit = model.abstain_below or 0.0
     return np.asarray(shares.max(axis=1, initial=0.0) < limit)
 
 
 def _ask_nearest(
-    model: ManifoldKNNClassifier, X: Any, rows: Mask, shares: Shares, codes: Codes
+    model: ManifoldKNNClassifier, X: Any, rows: Bools, shares: Floats, codes: Ints
 ) -> None:
     """Answer some rows by their nearest labelled sample."""
     if not rows.any():
@@ -117,7 +113,7 @@ def _ask_nearest(
 
 
 def _resolve_unreached(
-    model: ManifoldKNNClassifier, X: Any, unreached: Mask, shares: Shares, codes: Codes
+    model: ManifoldKNNClassifier, X: Any, unreached: Bools, shares: Floats, codes: Ints
 ) -> None:
     """Answer rows that nobody reaches as `on_unreached` says, and say so."""
     message = (

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from manifoldknn.base import Floats
 from manifoldknn.graph.constrained import GraphRecipe
 
 if TYPE_CHECKING:
@@ -54,9 +52,7 @@ class Fitted:
     row_index: Any = None  # the index of the fitted frame
     partner: Partner | None = None  # who has a say in the vote, if anybody
 
-    def votes(
-        self, found: Similarities, X: Any, belonging: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def votes(self, found: Similarities, X: Any, belonging: Floats) -> tuple[Floats, Floats]:
         """Return the votes for rows X of some similarities, and the same less sure by doubts."""
         said = None if self.partner is None else self.partner.said(X)
         shares = self.vote.shares(found.logs, said)

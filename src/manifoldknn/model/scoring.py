@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from manifoldknn.base import Bools, Ints
 from manifoldknn.base.labels import encode_further
 from manifoldknn.base.samples import check_same_length
 from manifoldknn.exceptions import UnlabeledScoreWarning, warn_caller
@@ -18,9 +16,7 @@ _NO_CLASS_OF_IT = -2  # -1 is no answer
 _HOW = "cross-validate with manifoldknn.model_selection.SemiSupervisedSplit"
 
 
-def true_codes(
-    model: ManifoldKNNClassifier, y: Any, n_rows: int
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def true_codes(model: ManifoldKNNClassifier, y: Any, n_rows: int) -> tuple[Ints, Bools]:
     """Return class numbers of the labelled among new rows, and which these are.
 
     A class that the model does not know is -2. ValueError if there is no label.

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.base import Array, Floats
 from manifoldknn.base.distances import EUCLIDEAN
 from manifoldknn.search.faiss_threads import has_faiss
 from manifoldknn.search.inverted import InvertedIndex
@@ -117,7 +117,7 @@ def check_neighbors(neighbors: Any, X: Any, *, metric: Any, graph_neighbors: int
         )
 
 
-def lists_brought(neighbors: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+def lists_brought(neighbors: Any) -> tuple[Array, Floats]:
     """Neighbours as (indices, distances), from a pair or from sparse distances."""
     if sparse.issparse(neighbors):
         matrix = sparse.csr_array(neighbors)
@@ -153,8 +153,8 @@ class GivenIndex(NeighborIndex):
     def __init__(
         self,
         X: Any,
-        indices: NDArray[Any],
-        distances: NDArray[np.float64],
+        indices: Array,
+        distances: Floats,
         *,
         metric: Any,
         otherwise: Callable[[], NeighborIndex],

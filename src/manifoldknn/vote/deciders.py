@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.progress import countdown
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.similarities import Similarities, combined
@@ -27,18 +27,18 @@ _ENTRIES = 1 << 23  # of rows times labels that are held at a time
 
 def deciding_labels(
     graph: ConstrainedGraph,
-    z: NDArray[np.float64],
-    indices: NDArray[np.intp],
-    labeled: NDArray[np.intp],
-    log_divisors: NDArray[np.float64],
-    log_largest: NDArray[np.float64],
+    z: Floats,
+    indices: Ints,
+    labeled: Ints,
+    log_divisors: Floats,
+    log_largest: Floats,
     alpha: float,
     n_kept: int,
     *,
     tol: float,
     max_iter: int,
     n_jobs: int | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[Floats, Ints]:
     """Return the labels with the largest shares in what is said of some rows.
 
     The rows are convex combinations `z` of the rows `indices` of the graph. Of every label,
@@ -57,16 +57,16 @@ def deciding_labels(
     ready = prepared_graph(normalized, np.union1d(labeled, there), alpha, way, n_jobs=n_jobs)
     accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
 
-    def from_labels(block: NDArray[np.intp]) -> NDArray[np.float64]:
+    def from_labels(block: Ints) -> Floats:
         """Return log K between the rows that are needed and some labels."""
         least = -log_divisors[block], log_largest
         return log_columns(ready, labeled[block], there, alpha, least=least, **accuracy)
 
-    def from_rows(rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def from_rows(rows: Ints) -> Floats:
         """Return log K between some rows and all labels."""
         return log_columns(ready, rows, labeled, alpha, **accuracy).T
 
-    def blocks(numbers: NDArray[np.intp], size: int = _BLOCK) -> list[NDArray[np.intp]]:
+    def blocks(numbers: Ints, size: int = _BLOCK) -> list[Ints]:
         return np.array_split(numbers, -(-len(numbers) // size))
 
     kept = np.full((len(z), 0), -np.inf), np.zeros((len(z), 0), dtype=np.intp)
@@ -97,13 +97,13 @@ def deciding_labels(
 
 def log_columns(
     graph: NormalizedGraph | ReducedGraph,
-    sources: NDArray[np.intp],
-    rows: NDArray[np.intp],
+    sources: Ints,
+    rows: Ints,
     alpha: float,
     *,
-    least: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    least: tuple[Floats, Floats] | None = None,
     **accuracy: Any,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return log K between some rows and others, every entry accurate by itself.
 
     K = (D - αW)⁻¹, a row for each of `rows` and a column for each of `sources`, where walkers
@@ -123,11 +123,8 @@ def log_columns(
 
 
 def _merged(
-    kept: tuple[NDArray[np.float64], NDArray[np.intp]],
-    logs: NDArray[np.float64],
-    numbers: NDArray[np.intp],
-    n_kept: int,
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    kept: tuple[Floats, Ints], logs: Floats, numbers: Ints, n_kept: int
+) -> tuple[Floats, Ints]:
     """Return the heaviest of those that were kept and a new block."""
     logs = np.hstack([kept[0], logs])
     labels = np.hstack([kept[1], np.broadcast_to(numbers, (len(logs), len(numbers)))])

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.vote.sharpness import sharpness_grid
 from manifoldknn.vote.votes import DOUBT, ClassVote
 
@@ -26,13 +26,7 @@ _SEARCH: dict[str, Any] = {"method": "L-BFGS-B", "options": {"ftol": 1e-13, "gto
 
 
 def best_powers(
-    logs: NDArray[Any],
-    said: NDArray[np.float64],
-    given: NDArray[np.intp],
-    prior: NDArray[np.float64],
-    usual: float,
-    *,
-    free: bool = True,
+    logs: Array, said: Floats, given: Ints, prior: Floats, usual: float, *, free: bool = True
 ) -> tuple[float, float]:
     """Return β and γ that make hidden labels likeliest, from their log f and log s.
 
@@ -49,7 +43,7 @@ def best_powers(
     finite = np.where(np.isneginf(logs), 0.0, logs)  # others have no share, and no part in slopes
     centre = np.log(usual)
 
-    def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(point: Floats) -> tuple[float, Floats]:
         sharpness, weight = float(np.exp(point[0])), float(point[1])
         shares = ClassVote(prior, sharpness, weight).shares(logs, said)
         own = shares[at, given]

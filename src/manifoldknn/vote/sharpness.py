@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.graph.together import ALONE, Alone
 from manifoldknn.vote.votes import ClassVote, two_largest
 
@@ -32,7 +32,7 @@ _ROUGHLY = 5.0  # beyond what is known to tol, as logarithm
 _LEAST_GAP, _LARGEST_GAP = 1e-6, 1e12
 
 
-def usual_sharpness(logs: NDArray[Any], together: Alone = ALONE) -> float:
+def usual_sharpness(logs: Array, together: Alone = ALONE) -> float:
     """Return 2/g, the centre of the prior, from log f of unlabelled rows on any scale of the row.
 
     Rows that fewer than two classes reach say nothing; 1 where no row says anything.
@@ -48,7 +48,7 @@ def usual_sharpness(logs: NDArray[Any], together: Alone = ALONE) -> float:
     return 2.0 / min(max(gap, _LEAST_GAP), _LARGEST_GAP)
 
 
-def resolved_reach(logs: NDArray[Any], reach: float, together: Alone = ALONE) -> float:
+def resolved_reach(logs: Array, reach: float, together: Alone = ALONE) -> float:
     """Return how far below the largest densities have to be known for their gaps to be.
 
     `logs` are log f of rows, the largest being 0, known down to -`reach`. Where the second class of
@@ -77,14 +77,12 @@ def shown_reach(sharpness: float, reach: float, *, tol: float, also: float = 0.0
     return _ROOM * shows if reach < shows else reach
 
 
-def sharpness_grid(usual: float) -> NDArray[np.float64]:
+def sharpness_grid(usual: float) -> Floats:
     """Return log β at which hills are looked for."""
     return np.asarray(np.log(usual) + np.linspace(-_REACH, _REACH, _STEPS))
 
 
-def best_sharpness(
-    logs: NDArray[Any], given: NDArray[np.intp], prior: NDArray[np.float64], usual: float
-) -> float:
+def best_sharpness(logs: Array, given: Ints, prior: Floats, usual: float) -> float:
     """Return the β that makes hidden labels likeliest; rows that nothing reaches say nothing.
 
     There may be several hills: a grid finds them, and a line search the top of each.

@@ -27,8 +27,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.kernels import NUMPY
 from manifoldknn.walk.levels import Columns, Solution, solve_by_levels
 from manifoldknn.walk.normalized import Division, NormalizedGraph, add_log_products
@@ -50,23 +50,16 @@ def solve_by_parts(
     alpha: float,
     tol: float,
     max_iter: int,
-    reference: NDArray[np.float64] | None = None,
-    wanted: NDArray[np.bool_] | None = None,
-    start: NDArray[np.float64] | None = None,
+    reference: Floats | None = None,
+    wanted: Bools | None = None,
+    start: Floats | None = None,
 ) -> Solution:
-    """Solve (I - αS) x = b so that every row of x is accurate.
+    """Solve (I - αS) x = b so that every row of x is accurate, and return log x.
 
-    Parameters
-    ----------
-    graph, columns, alpha, tol, max_iter, reference, wanted, start
-        As in `solve_by_levels`, which solves a graph that is one part, or is factorised. Other
-        graphs begin from nothing. Each part that a walk passes through may add half of `tol`.
-
-    Returns
-    -------
-    Solution
-        Logarithms of x. If most rows lie in parts with sources of fewer than two columns, every
-        entry is accurate by itself: the next class of such a row is far.
+    Parameters are as in `solve_by_levels`, which solves a graph that is one part, or is factorised.
+    Other graphs begin from nothing. Each part that a walk passes through may add half of `tol`. If
+    most rows lie in parts with sources of fewer than two columns, every entry is accurate by
+    itself: the next class of such a row is far.
     """
     division = None
     if graph.is_sparse and not graph.factorize:
@@ -90,7 +83,7 @@ def solve_by_parts(
     return Solution(solver.log_x, solver.n_iter, solver.converged, columns.reach)
 
 
-def _sourced(division: Division, columns: Columns) -> NDArray[np.bool_]:
+def _sourced(division: Division, columns: Columns) -> Bools:
     """Tell which parts have sources of which columns."""
     sourced = np.zeros((division.n_parts, columns.n_columns), dtype=bool)
     sourced[division.part[columns.rows], columns.cols] = True
@@ -107,21 +100,10 @@ def _stand_apart(division: Division, columns: Columns) -> bool:
 
 
 class _Doors:
-    """What comes into parts: right-hand sides `b` of A_strong, numbered in every part from 0.
+    """What comes into parts: right-hand sides of A_strong, numbered in every part from 0.
 
     In each part there are its own sources, column by column, and then its doors. A row elsewhere is
     one door to all rows here that it has weak edges to, if these are more than they have edges.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_parts,)
-        How many there are in each part.
-    rows, slots, log_values : ndarray
-        Where right-hand sides are not 0, which they are, and logarithms.
-    doors, others, log_factors : ndarray
-        What comes to a door, ascending, is α Σ exp(log factor) x of these rows.
-    part, slot : ndarray
-        The part of a door, and its number there.
     """
 
     def __init__(self, division: Division, columns: Columns) -> None:
@@ -139,7 +121,7 @@ class _Doors:
             np.stack([part, keys]), axis=1, return_index=True, return_inverse=True
         )
         door = door.ravel()
-        self.part = part[first]
+        self.part = part[first]  # of every door, and the number it has there:
         sourced = _sourced(division, columns)
         own = np.cumsum(sourced, axis=1) - 1
         here = np.zeros((self.together.size, division.n_parts), dtype=np.intp)
@@ -148,16 +130,17 @@ class _Doors:
         before = sourced.sum(axis=1) + here[: self.together.rank].sum(axis=0)
         run = NUMPY.runs_of(self.part).offsets
         self.slot = before[self.part] + np.arange(len(first)) - np.repeat(run[:-1], np.diff(run))
-        self.numbers = sourced.sum(axis=1) + here.sum(axis=0)
+        self.numbers = sourced.sum(axis=1) + here.sum(axis=0)  # of right-hand sides in each part
         once = NUMPY.mask(first, len(door))  # a row that is a door, or what comes from one
         used = np.flatnonzero(outside | once)
-        self.rows = np.concatenate([columns.rows, ends[used]])
+        self.rows = np.concatenate([columns.rows, ends[used]])  # where these are not 0
         of_sources = own[division.part[columns.rows], columns.cols]
         self.slots = np.concatenate([of_sources, self.slot[door[used]]])
         logs = np.where(outside, division.log_values, 0.0)[used]
         self.log_values = np.concatenate([columns.log_values, logs])
         used = np.flatnonzero(~outside | once)
         used = used[np.argsort(door[used], kind="stable")]
+        # What comes to a door, ascending, is α Σ exp(log factor) x of others.
         self.doors, self.others = door[used], others[used]
         self.log_factors = np.where(outside, 0.0, division.log_values)[used]
         self._own = (*np.nonzero(sourced), own[sourced])
@@ -171,7 +154,7 @@ class _Doors:
         return bool(little and sizes @ self.numbers <= n * width)
 
     def solution(
-        self, *, alpha: float, tol: float, max_iter: int, wanted: NDArray[np.bool_] | None
+        self, *, alpha: float, tol: float, max_iter: int, wanted: Bools | None
     ) -> Solution:
         """Return all columns, every entry accurate by itself."""
         # Logarithms of how much of a right-hand side a column has: of its own sources all.
@@ -195,7 +178,7 @@ class _Doors:
             out, sum(of.n_iter for of in solved), all(of.converged for of in solved), np.inf
         )
 
-    def _sizes(self) -> NDArray[np.intp]:
+    def _sizes(self) -> Ints:
         """Return how many rows the parts have."""
         own = self.division.part[: self.together.own(len(self.division.part))]
         sizes = np.bincount(own, minlength=self.division.n_parts)
@@ -219,7 +202,7 @@ class _Doors:
         )  # fmt: skip
         return solve_by_levels(self.division.inside, right.block(some), **solve)
 
-    def _pass_on(self, found: NDArray[np.float64], alpha: float, tol: float) -> None:
+    def _pass_on(self, found: Floats, alpha: float, tol: float) -> None:
         """Let columns go on from part to part until nothing new arrives, given g at `others`."""
         part, going = self.division.part[self.others], True
         while going:
@@ -231,7 +214,7 @@ class _Doors:
             going = bool((taken > self.taken + _NEGLIGIBLE * tol).any())
             self.taken = taken
 
-    def _sums(self, found: NDArray[np.float64], part: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _sums(self, found: Floats, part: Ints) -> Floats:
         """Return log Σ_b g_b t_b in rows of some parts."""
         out = np.full((len(found), self.taken.shape[2]), -np.inf)
         for slot in range(found.shape[1]):
@@ -244,16 +227,8 @@ class _Doors:
 class _Parts:
     """What is known so far, and what is new to which part in which column.
 
-    Attributes
-    ----------
-    log_x : ndarray of shape (n_rows, n_columns)
-        What has arrived.
-    news : ndarray of bool of shape (n_parts, n_columns)
-        What has to be solved next.
-    right : tuple of ndarray
-        Rows, columns and logarithms of what is new.
-    known : ndarray of bool of shape (n_parts, n_columns)
-        What has been solved before.
+    `log_x` has arrived; `right` are rows, columns and logarithms of what is new. Of parts and
+    columns, `known` have been solved before, and `news` are solved next.
     """
 
     def __init__(
@@ -263,8 +238,8 @@ class _Parts:
         alpha: float,
         tol: float,
         max_iter: int,
-        reference: NDArray[np.float64] | None,
-        wanted: NDArray[np.bool_] | None,
+        reference: Floats | None,
+        wanted: Bools | None,
     ) -> None:
         self.division, self.columns, self.reference = division, columns, reference
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
@@ -317,7 +292,7 @@ class _Parts:
         self.right = self.ends[ends], cols, new[ends, cols]
         self.heard[ends, cols] = inflow[ends, cols]
 
-    def _places(self, news: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def _places(self, news: Bools) -> Ints:
         """Return which right-hand side holds a column, for every part.
 
         Columns that are looked at alike take each other's place in different parts.
@@ -326,7 +301,7 @@ class _Parts:
             return np.cumsum(news, axis=1) - 1
         return np.tile(np.arange(self.columns.n_columns), (len(news), 1))
 
-    def _solved(self, news: NDArray[np.bool_], tol: float) -> NDArray[np.float64]:
+    def _solved(self, news: Bools, tol: float) -> Floats:
         """Return log (A_strong⁻¹ Δ) for some news, columns at their places."""
         rows, cols, log_values = self.right
         here = news[self.part[rows], cols]
@@ -349,18 +324,14 @@ class _Parts:
         self.converged &= found.converged
         return found.log_values
 
-    def _add(
-        self, news: NDArray[np.bool_], found: NDArray[np.float64], place: NDArray[np.intp]
-    ) -> None:
+    def _add(self, news: Bools, found: Floats, place: Ints) -> None:
         """Add what some news led to."""
         for c in np.flatnonzero(news.any(axis=0)):
             rows = np.flatnonzero(news[self.part, c])
             new = found[rows, place[self.part[rows], c]]
             self.log_x[rows, c] = np.logaddexp(self.log_x[rows, c], new)
 
-    def _ratio(
-        self, news: NDArray[np.bool_], found: NDArray[np.float64], place: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
+    def _ratio(self, news: Bools, found: Floats, place: Ints) -> Floats:
         """Return how large news are beside what is there, at most: for part and column."""
         out = np.full(news.shape, -np.inf)
         for c in np.flatnonzero(news.any(axis=0)):
@@ -373,7 +344,7 @@ class _Parts:
             np.maximum.at(out[:, c], self.part[rows], new - self.log_x[rows, c])
         return np.asarray(self.together.max(out))
 
-    def _counts(self) -> NDArray[np.float64]:
+    def _counts(self) -> Floats:
         """Return what an error is small against: the entry, or a larger one in another column."""
         if self.reference is None:
             return self.log_x
@@ -384,7 +355,7 @@ class _Parts:
             least[:, seen] = np.minimum(least[:, seen], allowed)
         return np.maximum(self.log_x, least)
 
-    def _weight(self, new: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _weight(self, new: Floats) -> Floats:
         """Return a bound on what news can add to an entry, by what counts: for part and column.
 
         The smaller of two: the second bound of `iteration`, √d_i · max_m (Δ_m / √d_m) / (1 - α);

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from manifoldknn.base import Floats, Ints
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.tensors import free_bytes, is_out_of_memory, release
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe
@@ -268,7 +267,7 @@ class _Walk:
         mask[rows] = True
         return mask
 
-    def _sent(self, values: NDArray[np.generic]) -> Tensor:
+    def _sent(self, values: Array) -> Tensor:
         return torch.as_tensor(values, device=self.half.device)
 
 
