@@ -10,7 +10,6 @@ from scipy import sparse
 
 from manifoldknn.base import Array, Floats
 from manifoldknn.base.distances import EUCLIDEAN
-from manifoldknn.search.faiss_threads import has_faiss
 from manifoldknn.search.inverted import InvertedIndex
 from manifoldknn.search.neighbors import ExactIndex, NeighborIndex, Neighbors
 from manifoldknn.search.repeated import RepeatedIndex, many_equal
@@ -71,9 +70,8 @@ def automatic_engine(X: Any, metric: Any, shape: tuple[int, int] | None = None) 
     if not _can_invert(X, metric):
         return "exact"
     n, d = shape or X.shape
-    if is_quick(n, d) or (d <= _TREE_DIMENSIONS and metric in EUCLIDEAN):
-        return "exact"
-    return "inverted" if has_faiss() else "exact"
+    quick = is_quick(n, d) or (d <= _TREE_DIMENSIONS and metric in EUCLIDEAN)
+    return "exact" if quick else "inverted"
 
 
 def _can_invert(X: Any, metric: Any) -> bool:

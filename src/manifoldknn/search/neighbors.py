@@ -27,7 +27,6 @@ from manifoldknn.base.distances import (
 )
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads, thread_count
-from manifoldknn.search.faiss_threads import has_faiss
 from manifoldknn.search.flat import FlatSearch
 from manifoldknn.search.products import SPARE, candidates_by_products, least_distance
 from manifoldknn.search.treesearch import TreeSearch
@@ -183,7 +182,7 @@ class ExactIndex(NeighborIndex):
         if self._center is not None:
             self._centered = searched, squared_norms(searched)
         many = self._by_products and X.shape[0] > _PARALLEL_ROWS
-        wide = X.shape[1] >= _FLAT_DIMENSIONS and has_faiss()
+        wide = X.shape[1] >= _FLAT_DIMENSIONS
         self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and wide else None
         self._tree: TreeSearch | None = None
         if many and X.shape[1] <= TREE_TRIED_DIMENSIONS:
