@@ -24,7 +24,7 @@ from manifoldknn.base.tensors import (
     to_host,
 )
 from manifoldknn.device.checked_samples import check_new_tensor, check_tensor
-from manifoldknn.device.extend.prediction import KnownSimilarities, device_similarities
+from manifoldknn.device.extend import KnownSimilarities, device_similarities
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe, torch_graph
 from manifoldknn.device.memory import available_memory
 from manifoldknn.device.resident_rows import check_searchable
