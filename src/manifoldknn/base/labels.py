@@ -181,7 +181,7 @@ def _read(y: Any) -> tuple[Array, Bools, Any]:
     elif hasattr(y, "to_numpy") and hasattr(y, "isna"):  # pandas
         missing = np.asarray(y.isna(), dtype=np.bool_)
         present = y[~missing]
-    elif np.ma.isBoolsedArray(y):
+    elif np.ma.isMaskedArray(y):
         missing = np.ma.getmaskarray(y).ravel()
         return _flat(y.data)[~missing], missing, None
     else:
@@ -226,7 +226,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _find_in_dtype(values: Array, marker: Any, auto: bool) -> Bools:
-    """Bools the unlabelled among values of a dtype other than object."""
+    """Mask the unlabelled among values of a dtype other than object."""
     kind = values.dtype.kind
     found: Bools = np.isnan(values) if kind in "fmM" else np.zeros(len(values), dtype=np.bool_)
     marker = _AUTO_MARKER.get(kind) if auto else marker
@@ -237,7 +237,7 @@ def _find_in_dtype(values: Array, marker: Any, auto: bool) -> Bools:
 
 
 def _find_in_objects(values: Array, marker: Any, auto: bool) -> Bools:
-    """Bools the unlabelled among objects, judging each distinct one once."""
+    """Mask the unlabelled among objects, judging each distinct one once."""
     given = () if is_missing(marker) else (marker,)
     markers = [(_family(m), m) for m in ((-1, "", b"") if auto else given)]
     try:

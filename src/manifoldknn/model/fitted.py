@@ -69,16 +69,10 @@ def recipe_of(
     classifier: Any, X: Any, lists: Neighbors, edges: Edges, links: HandLinks
 ) -> GraphRecipe:
     """Return the same where a classifier is not whole yet."""
+    nearest = lists.indices[:, : classifier.graph_neighbors]
+    how = (getattr(classifier, name) for name in ("graph", "tree_depth", "theta", "metric"))
     return GraphRecipe(
-        X[: classifier.n_walked_],
-        lists.indices[:, : classifier.graph_neighbors],
-        edges,
-        classifier.sigma_,
-        classifier.graph,
-        classifier.tree_depth,
-        classifier.theta,
-        classifier.metric,
-        links,
+        X[: classifier.n_walked_], nearest, edges, classifier.sigma_, *how, links=links
     )
 
 

@@ -51,41 +51,29 @@ def deciding_labels(
     """
     there, place = np.unique(indices, return_inverse=True)
     place = place.reshape(indices.shape)
-    by_label = len(labeled) < len(there)
     normalized = NormalizedGraph(graph)
     way = chosen_way(normalized, alpha, n_columns=min(len(labeled), len(there)))
     ready = prepared_graph(normalized, np.union1d(labeled, there), alpha, way, n_jobs=n_jobs)
     accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
 
-    def from_labels(block: Ints) -> Floats:
-        """Return log K between the rows that are needed and some labels."""
-        least = -log_divisors[block], log_largest
-        return log_columns(ready, labeled[block], there, alpha, least=least, **accuracy)
-
-    def from_rows(rows: Ints) -> Floats:
-        """Return log K between some rows and all labels."""
-        return log_columns(ready, rows, labeled, alpha, **accuracy).T
-
-    def blocks(numbers: Ints, size: int = _BLOCK) -> list[Ints]:
-        return np.array_split(numbers, -(-len(numbers) // size))
-
     kept = np.full((len(z), 0), -np.inf), np.zeros((len(z), 0), dtype=np.intp)
     total = np.full(len(z), -np.inf)
-    if by_label:
-        parts = blocks(np.arange(len(labeled)))
-        results = map(from_labels, parts)
-        for block, logs in zip(parts, countdown(results, len(parts), "blocks of labels")):
+    if len(labeled) < len(there):
+        parts = _blocks(len(labeled), _BLOCK)
+        for block in countdown(iter(parts), len(parts), "blocks of labels"):
+            least = -log_divisors[block], log_largest
+            logs = log_columns(ready, labeled[block], there, alpha, least=least, **accuracy)
             known = Similarities.from_logarithms(logs - log_divisors[block])
             found = combined(z, place, known).logarithms()
             total = np.logaddexp(total, np.logaddexp.reduce(found, axis=1))
             kept = _merged(kept, found, block, n_kept)
     else:
         pieces = []
-        size = max(_BLOCK, _ENTRIES // (len(labeled) * z.shape[1]))
-        for rows in blocks(np.arange(len(z)), size):
+        for rows in _blocks(len(z), max(_BLOCK, _ENTRIES // (len(labeled) * z.shape[1]))):
             some, at = np.unique(indices[rows], return_inverse=True)
-            logs = np.vstack([from_rows(part) for part in blocks(some)]) - log_divisors
-            known = Similarities.from_logarithms(logs)
+            parts = [some[part] for part in _blocks(len(some), _BLOCK)]
+            logs = [log_columns(ready, part, labeled, alpha, **accuracy).T for part in parts]
+            known = Similarities.from_logarithms(np.vstack(logs) - log_divisors)
             found = combined(z[rows], at.reshape(len(rows), -1), known).logarithms()
             total[rows] = np.logaddexp.reduce(found, axis=1)
             nothing = kept[0][rows], kept[1][rows]
@@ -93,6 +81,11 @@ def deciding_labels(
         kept = np.vstack([logs for logs, _ in pieces]), np.vstack([found for _, found in pieces])
     shares = np.exp(kept[0] - np.where(np.isneginf(total), 0.0, total)[:, None])
     return shares, kept[1]
+
+
+def _blocks(count: int, size: int) -> list[Ints]:
+    """Return 0, 1, … count - 1 in blocks."""
+    return np.array_split(np.arange(count), -(-count // size))
 
 
 def log_columns(

@@ -82,19 +82,14 @@ def combined(
     out = Similarities(np.empty((len(z), n_columns), known.logs.dtype), np.empty(len(z)))
 
     def fill(part: slice) -> None:
-        _combine(z[part], indices[part], known, out.rows(part))
+        with np.errstate(divide="ignore"):
+            logs = combined_logarithms(z[part], indices[part], known.logs, known.log_scale)
+            found = Similarities.from_logarithms(logs)
+        out.logs[part], out.log_scale[part] = found.logs, found.log_scale
 
     parts = row_chunks(len(z), z.shape[1] * n_columns, most_bytes=_COMBINED_BYTES)
     deque(in_threads(fill, parts, n_jobs), maxlen=0)
     return out
-
-
-def _combine(z: Floats, indices: Ints, known: Similarities, out: Similarities) -> None:
-    """Combine some rows, all at once, into the arrays of `out`."""
-    with np.errstate(divide="ignore"):
-        logs = combined_logarithms(z, indices, known.logs, known.log_scale)
-        found = Similarities.from_logarithms(logs)
-    out.logs[:], out.log_scale[:] = found.logs, found.log_scale
 
 
 def combined_logarithms(
