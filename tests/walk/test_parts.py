@@ -119,6 +119,27 @@ def test_columns_share_solves(monkeypatch):
     assert (np.diff(found.log_values[sources, 0]) < -30).all()
 
 
+@pytest.mark.parametrize(("log_b", "times"), [(0.0, 1), (-35.0, 2)])
+def test_sources_everywhere_need_no_other_parts(monkeypatch, log_b, times):
+    """Unless one part has so small sources that what comes from others counts."""
+    joins = [(0, 1), (1, 2)]
+    log_w = clusters(np.random.default_rng(0), [9, 9, 9], joins, [-40.0, -40.0])
+    nobody, log_values = np.full(27, -1), np.zeros(27)
+    log_values[:9] = log_b
+    columns = Columns(np.arange(27), np.zeros(27, int), log_values, np.zeros((1, 1)))
+    graph, solved = graph_of(log_w, nobody), []
+
+    def counted(some, right, **options):
+        solved.append(some)
+        return solve_by_levels(some, right, **options)
+
+    monkeypatch.setattr(module, "solve_by_levels", counted)
+    found = solve_by_parts(graph, columns, **ACCURACY)
+    assert [some is graph for some in solved] == [False, True][:times]
+    expected = exact_logs(log_w, nobody, columns, 0.99)
+    np.testing.assert_allclose(found.log_values, expected, atol=2e-6)
+
+
 def test_one_part_is_left_alone():
     rng = np.random.default_rng(0)
     graph = graph_of(clusters(rng, [30], [], []), np.full(30, -1))

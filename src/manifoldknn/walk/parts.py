@@ -23,7 +23,7 @@ import numpy as np
 from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.kernels import NUMPY
 from manifoldknn.walk.levels import Columns, Solution, solve_by_levels
-from manifoldknn.walk.normalized import Division, NormalizedGraph
+from manifoldknn.walk.normalized import Division, NormalizedGraph, add_log_products
 
 _HARDLY = 1e-2  # of 1 - α: the largest entry of S between two parts
 _NEGLIGIBLE = 0.1  # of the tolerance: what may be missing in the end
@@ -52,17 +52,14 @@ def solve_by_parts(
     They do if most rows lie in parts with sources of fewer than two columns: the next class of such
     a row is far. Then every entry is accurate by itself, and a guess is not looked at.
     """
-    doors = None
-    if columns.reach and graph.is_sparse and not graph.factorize:
-        doors = _found_doors(graph.divided(float(np.log(_HARDLY * (1.0 - alpha)))), columns)
-    if doors is None:
-        return solve_by_levels(
-            graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, reference=reference,
-            wanted=wanted, start=start,
-        )  # fmt: skip
-    if columns.settle and np.isfinite(columns.reach):
-        tol *= _APART  # β is small where classes stand apart, and so are errors of f^β
-    return doors.solution(alpha=alpha, tol=tol, max_iter=max_iter, wanted=wanted)
+    division, how = None, {"alpha": alpha, "tol": tol, "max_iter": max_iter, "wanted": wanted}
+    if graph.is_sparse and not graph.factorize:
+        division = graph.divided(float(np.log(_HARDLY * (1.0 - alpha))))
+    found = None
+    if division is not None:
+        find = _through_doors if columns.reach else _by_themselves
+        found = find(division, columns, **how)
+    return found or solve_by_levels(graph, columns, reference=reference, start=start, **how)
 
 
 def _sourced(division: Division, columns: Columns) -> Bools:
@@ -72,21 +69,59 @@ def _sourced(division: Division, columns: Columns) -> Bools:
     return np.asarray(division.inside.together.max(sourced))
 
 
-def _found_doors(division: Division | None, columns: Columns) -> _Doors | None:
-    """Return the doors if a walk should go through them, and they are few."""
-    if division is None or not (np.isinf(columns.reach) or _stand_apart(division, columns)):
+def _sizes(division: Division) -> Ints:
+    """Return how many rows the parts have."""
+    together = division.inside.together
+    own = division.part[: together.own(len(division.part))]
+    return np.asarray(together.sum(np.bincount(own, minlength=division.n_parts)))
+
+
+def _and_ends(division: Division, wanted: Bools | None) -> Bools | None:
+    """Return which rows are wanted where others hear from those with edges to other parts."""
+    if wanted is not None:
+        wanted = wanted.copy()
+        wanted[division.rows] = True
+    return wanted
+
+
+def _by_themselves(
+    division: Division, columns: Columns, *, alpha: float, tol: float, **solve: Any
+) -> Solution | None:
+    """Return the solution where next to nothing comes over the edges between parts, else None.
+
+    A walker from i comes to m no more often than x_i / x_m. So what comes in there, Δ_m, adds to an
+    entry no more than Σ_m Δ_m / x_m / (1 - α) of itself.
+    """
+    sizes, together = _sizes(division), division.inside.together
+    if 2 * sizes.max() > sizes.sum() or not _sourced(division, columns).all():
         return None
+    solve["wanted"] = _and_ends(division, solve["wanted"])
+    found = solve_by_levels(division.inside, columns, alpha=alpha, tol=tol, **solve)
+    shares = np.full((len(division.rows), columns.n_columns), np.log(alpha) - np.log1p(-alpha))
+    inflow = np.full(shares.shape, -np.inf)
+    log_x = together.halo(found.log_values)
+    add_log_products(division.place, division.other, division.log_values, log_x, inflow)
+    shares += inflow - found.log_values[division.rows]
+    most = together.log_sum(np.logaddexp.reduce(shares, axis=0))
+    return found if (most <= np.log(_NEGLIGIBLE * tol)).all() else None
+
+
+def _through_doors(
+    division: Division, columns: Columns, *, tol: float, **solve: Any
+) -> Solution | None:
+    """Return the solution, every entry accurate by itself, if that is called for; else None."""
+    if not (np.isinf(columns.reach) or _stand_apart(division, columns)):
+        return None
+    if columns.settle and np.isfinite(columns.reach):
+        tol *= _APART  # β is small where classes stand apart, and so are errors of f^β
     doors = _Doors(division, replace(columns, reach=np.inf))
-    return doors if doors.are_few else None
+    return doors.solution(tol=tol, **solve) if doors.are_few else None
 
 
 def _stand_apart(division: Division, columns: Columns) -> bool:
     """Tell whether most rows lie in parts with sources of fewer than two columns."""
-    per_part = _sourced(division, columns).sum(axis=1)
-    together = division.inside.together
-    own = division.part[: together.own(len(division.part))]
-    alone = together.sum(np.count_nonzero(per_part[own] < 2))
-    return bool(alone > 0.5 * together.sum(len(own)))
+    sizes, per_part = _sizes(division), _sourced(division, columns).sum(axis=1)
+    return bool(sizes[per_part < 2].sum() > 0.5 * sizes.sum())
 
 
 class _Doors:
@@ -138,7 +173,8 @@ class _Doors:
     @property
     def are_few(self) -> bool:
         """Tell whether they are no more work than all columns in all parts, and little memory."""
-        sizes, most, width = self._sizes(), int(self.numbers.max()), self.columns.n_columns
+        sizes, most = _sizes(self.division), int(self.numbers.max())
+        width = self.columns.n_columns
         n = sizes.sum()
         little = most <= _WIDER * width and most * len(sizes) <= n
         return bool(little and sizes @ self.numbers <= n * width)
@@ -152,9 +188,7 @@ class _Doors:
         self.taken = np.full(shape, -np.inf)
         where, which, slots = self._own
         self.taken[where, slots, which] = 0.0
-        if wanted is not None:
-            wanted = wanted.copy()
-            wanted[self.division.rows] = True  # others hear from them
+        wanted = _and_ends(self.division, wanted)
         solve = {"alpha": alpha, "tol": _OWN_SHARE * tol, "max_iter": max_iter, "wanted": wanted}
         solved = [self._solved(some, solve) for some in self._blocks()]
         found = np.hstack([of.log_values for of in solved])
@@ -168,15 +202,9 @@ class _Doors:
             out, sum(of.n_iter for of in solved), all(of.converged for of in solved), np.inf
         )
 
-    def _sizes(self) -> Ints:
-        """Return how many rows the parts have."""
-        own = self.division.part[: self.together.own(len(self.division.part))]
-        sizes = np.bincount(own, minlength=self.division.n_parts)
-        return np.asarray(self.together.sum(sizes))
-
     def _blocks(self) -> list[slice]:
         """Return slots that are solved at once: in few parts there are many, and others wait."""
-        sizes = self._sizes()
+        sizes = _sizes(self.division)
         rows = [int(sizes[self.numbers > slot].sum()) for slot in range(self.numbers.max())]
         bounds = [0]
         for slot, count in enumerate(rows):
