@@ -26,19 +26,10 @@ _ENTRIES = 1 << 23  # of rows times labels that are held at a time
 
 
 def deciding_labels(
-    graph: ConstrainedGraph,
-    z: Floats,
-    indices: Ints,
-    labeled: Ints,
-    log_divisors: Floats,
-    log_largest: Floats,
-    alpha: float,
-    n_kept: int,
-    *,
-    tol: float,
-    max_iter: int,
+    graph: ConstrainedGraph, z: Floats, indices: Ints, labeled: Ints, log_divisors: Floats,
+    log_largest: Floats, alpha: float, n_kept: int, *, tol: float, max_iter: int,
     n_jobs: int | None = None,
-) -> tuple[Floats, Ints]:
+) -> tuple[Floats, Ints]:  # fmt: skip
     """Return the labels with the largest shares in what is said of some rows.
 
     The rows are convex combinations `z` of the rows `indices` of the graph. Of every label,

@@ -46,19 +46,10 @@ class Densities(Solution):
 
 
 def class_densities(
-    graph: ReadyGraph,
-    labeled: Ints,
-    codes: Ints,
-    n_classes: int,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reach: float = FIRST_REACH,
-    rows: Ints | None = None,
-    start: Floats | None = None,
-    settle: bool = False,
-) -> Densities:
+    graph: ReadyGraph, labeled: Ints, codes: Ints, n_classes: int, alpha: float, *, tol: float,
+    max_iter: int, reach: float = FIRST_REACH, rows: Ints | None = None,
+    start: Floats | None = None, settle: bool = False,
+) -> Densities:  # fmt: skip
     """Return f_c(i) for every class and row, or the `rows` wanted.
 
     `codes` are class numbers of the labelled rows; the graph must not lack these, nor those that
@@ -82,15 +73,9 @@ class DensityWalk:
     """
 
     def __init__(
-        self,
-        graph: ReadyGraph,
-        labeled: Ints,
-        alpha: float,
-        *,
-        tol: float,
-        max_iter: int,
+        self, graph: ReadyGraph, labeled: Ints, alpha: float, *, tol: float, max_iter: int,
         settle: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._settle = settle
         self._labeled, self._tol = labeled, (1.0 - _SHARE_FOR_SUMS) * tol
         self._solve: dict[str, Any] = {"alpha": alpha, "max_iter": max_iter}
@@ -98,15 +83,9 @@ class DensityWalk:
         self.sums = _column_sums(graph, labeled, tol=_SHARE_FOR_SUMS * tol, **self._solve)
 
     def densities(
-        self,
-        labels: Ints,
-        codes: Ints,
-        n_classes: int,
-        *,
-        reach: float = FIRST_REACH,
-        rows: Ints | None = None,
-        start: Floats | None = None,
-    ) -> Solution:
+        self, labels: Ints, codes: Ints, n_classes: int, *, reach: float = FIRST_REACH,
+        rows: Ints | None = None, start: Floats | None = None,
+    ) -> Solution:  # fmt: skip
         """Return log f of classes by the labels at some positions, and their class numbers.
 
         A column per class, -inf everywhere for one without labels. Others as in `class_densities`.

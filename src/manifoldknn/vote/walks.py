@@ -37,17 +37,9 @@ class Walked:
 
 
 def walk_by_class(
-    graph: ReadyGraph,
-    labeled: Ints,
-    codes: Ints,
-    n_classes: int,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reach: float = FIRST_REACH,
-    start: Floats | None = None,
-) -> Walked:
+    graph: ReadyGraph, labeled: Ints, codes: Ints, n_classes: int, alpha: float, *, tol: float,
+    max_iter: int, reach: float = FIRST_REACH, start: Floats | None = None,
+) -> Walked:  # fmt: skip
     """Return the density of every class at every row, as `class_densities`, in single precision."""
     found = class_densities(
         graph, labeled, codes, n_classes, alpha, tol=tol, max_iter=max_iter, reach=reach,

@@ -22,15 +22,10 @@ _LEAST = np.finfo(np.float64).tiny
 
 
 def block_cg(
-    apply: Callable[[Block], Block],
-    rhs: Block,
-    *,
-    tol: float | Floats,
-    max_iter: int,
-    precondition: Callable[[Block], Block] | None = None,
-    watch: Watch | None = None,
+    apply: Callable[[Block], Block], rhs: Block, *, tol: float | Floats, max_iter: int,
+    precondition: Callable[[Block], Block] | None = None, watch: Watch | None = None,
     total: Callable[[Any], Any] = lambda sums: sums,
-) -> tuple[Block, int, bool]:
+) -> tuple[Block, int, bool]:  # fmt: skip
     """Solve ``A x = b`` for every column of `rhs`, A symmetric positive definite.
 
     `apply` returns the product of A with a block, `precondition` about A⁻¹ times one, symmetric and

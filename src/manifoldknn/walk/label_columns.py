@@ -135,16 +135,9 @@ def walk_weights(
 
 
 def log_label_weights(
-    graph: NormalizedGraph | ReducedGraph,
-    labeled: Ints,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reference: Floats | None = None,
-    rows: Ints | None = None,
-    each: bool = False,
-) -> Solution:
+    graph: NormalizedGraph | ReducedGraph, labeled: Ints, alpha: float, *, tol: float,
+    max_iter: int, reference: Floats | None = None, rows: Ints | None = None, each: bool = False,
+) -> Solution:  # fmt: skip
     """Return log w̄ between every sample, or some `rows`, and some labelled ones, a column each.
 
     `alpha`, `tol` and `max_iter` are as in `walk_weights`. A `reference` of shape (2, n_samples)

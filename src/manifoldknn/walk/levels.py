@@ -159,16 +159,9 @@ class _Job:
 
 
 def solve_by_levels(
-    graph: LevelGraph,
-    columns: Columns,
-    *,
-    alpha: float,
-    tol: float,
-    max_iter: int,
-    reference: Any = None,
-    wanted: Any = None,
-    start: Any = None,
-) -> Solution:
+    graph: LevelGraph, columns: Columns, *, alpha: float, tol: float, max_iter: int,
+    reference: Any = None, wanted: Any = None, start: Any = None,
+) -> Solution:  # fmt: skip
     """Solve (I - αS) x = b so that every row of x is accurate, and return log x.
 
     Errors are at most `tol` of the largest entry of a row, after at most `max_iter` iterations in
@@ -192,16 +185,9 @@ class _Levels:
     """The state of a solve: what is known so far, and one step further."""
 
     def __init__(
-        self,
-        graph: LevelGraph,
-        columns: Columns,
-        alpha: float,
-        tol: float,
-        max_iter: int,
-        reference: Any,
-        wanted: Any,
-        start: Any,
-    ) -> None:
+        self, graph: LevelGraph, columns: Columns, alpha: float, tol: float, max_iter: int,
+        reference: Any, wanted: Any, start: Any,
+    ) -> None:  # fmt: skip
         self.graph, self.columns, self.wanted, self.start = graph, columns, wanted, start
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
         self.kernels, self.xp = graph.kernels, graph.kernels.xp
@@ -431,15 +417,9 @@ class _Levels:
         return out
 
     def accurate(
-        self,
-        rows: Any,
-        cols: Any,
-        log_x: Any,
-        log_error: Any,
-        *,
-        number: Any = None,
+        self, rows: Any, cols: Any, log_x: Any, log_error: Any, *, number: Any = None,
         measured: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Any, Any]:  # fmt: skip
         """Tell which entries are within `tol` of the largest of their row, in every view.
 
         Returns that, and by how much errors of wanted rows are too large, as logarithms, if that

@@ -35,16 +35,9 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def solve_by_parts(
-    graph: NormalizedGraph,
-    columns: Columns,
-    *,
-    alpha: float,
-    tol: float,
-    max_iter: int,
-    reference: Floats | None = None,
-    wanted: Bools | None = None,
-    start: Floats | None = None,
-) -> Solution:
+    graph: NormalizedGraph, columns: Columns, *, alpha: float, tol: float, max_iter: int,
+    reference: Floats | None = None, wanted: Bools | None = None, start: Floats | None = None,
+) -> Solution:  # fmt: skip
     """Solve (I - αS) x = b so that every row of x is accurate, and return log x.
 
     Parameters are as in `solve_by_levels`, which does it where doors are many, where the graph is

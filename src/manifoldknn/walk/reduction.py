@@ -172,16 +172,10 @@ def reduced_graph(graph: NormalizedGraph, sources: Ints, alpha: float) -> Reduce
 
 
 def solve_columns(
-    graph: NormalizedGraph | ReducedGraph,
-    columns: Columns,
-    *,
-    alpha: float,
-    tol: float,
-    max_iter: int,
-    reference: Floats | None = None,
-    rows: Ints | None = None,
+    graph: NormalizedGraph | ReducedGraph, columns: Columns, *, alpha: float, tol: float,
+    max_iter: int, reference: Floats | None = None, rows: Ints | None = None,
     start: Floats | None = None,
-) -> Solution:
+) -> Solution:  # fmt: skip
     """Solve (I - αS) x = b so that every row is accurate, and return log x; see `solve_by_levels`.
 
     A reduced graph must have been made for this `alpha`, and have kept the `rows` that are wanted,

@@ -50,16 +50,9 @@ class Kept:
 
 
 def walk_by_class_on_device(
-    graph: TorchGraph,
-    n_classes: int,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reach: float = FIRST_REACH,
-    start: Floats | None = None,
-    kept: Kept | None = None,
-) -> Walked:
+    graph: TorchGraph, n_classes: int, alpha: float, *, tol: float, max_iter: int,
+    reach: float = FIRST_REACH, start: Floats | None = None, kept: Kept | None = None,
+) -> Walked:  # fmt: skip
     """Return the density of every class at every row, in single precision, and fill `kept`.
 
     As `class_densities`. Two runs give the same numbers, bit for bit, if blocks are the same.
@@ -80,17 +73,9 @@ def walk_by_label_on_device(
 
 
 def hidden_on_device(
-    recipe: TorchRecipe,
-    codes: Ints,
-    groups: list[Ints],
-    n_classes: int,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reach: float = FIRST_REACH,
-    kept: Kept | None = None,
-) -> list[Floats]:
+    recipe: TorchRecipe, codes: Ints, groups: list[Ints], n_classes: int, alpha: float, *,
+    tol: float, max_iter: int, reach: float = FIRST_REACH, kept: Kept | None = None,
+) -> list[Floats]:  # fmt: skip
     """Return log f of rows while their labels are hidden, group by group.
 
     As `hidden_densities`; `kept` is that of the walk from all labels.
