@@ -1,4 +1,4 @@
-"""From walk weights to answers: the vote, and rows that nobody votes for."""
+"""From walk weights to answers, rows that nobody votes for, and labels that judge answers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.base import Bools, Floats, Ints
-from manifoldknn.base.samples import check_new_samples
+from manifoldknn.base.labels import encode_further
+from manifoldknn.base.samples import check_new_samples, check_same_length
 from manifoldknn.base.tensors import as_numpy, chosen_rows
 from manifoldknn.base.threads import in_threads
-from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
+from manifoldknn.exceptions import (
+    UnlabeledScoreWarning,
+    UnreachedError,
+    UnreachedWarning,
+    warn_caller,
+)
 from manifoldknn.extend.reconstruct import Reconstruction, reconstruction
 from manifoldknn.search.neighbors import ExactIndex
 from manifoldknn.vote.similarities import Similarities, combined, row_chunks
@@ -20,6 +26,9 @@ from manifoldknn.vote.votes import winners
 
 if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
+
+_NO_CLASS_OF_IT = -2  # -1 is no answer
+_HOW = "cross-validate with manifoldknn.model_selection.SemiSupervisedSplit"
 
 
 def new_rows(model: ManifoldKNNClassifier, X: Any) -> Any:
@@ -134,3 +143,26 @@ def _resolve_unreached(
         _ask_nearest(model, X, unreached, shares, codes)
         done = "they got the class of the nearest labelled sample"
     warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
+
+
+def true_codes(model: ManifoldKNNClassifier, y: Any, n_rows: int) -> tuple[Ints, Bools]:
+    """Return class numbers of the labelled among new rows, and which these are.
+
+    A class that the model does not know is -2. ValueError if there is no label.
+    """
+    check_same_length(model, n_rows, y)
+    known = model.fitted_.labels
+    joint, codes = encode_further(y, known, unlabeled=model.unlabeled)
+    judged = codes >= 0
+    n_left = len(codes) - int(judged.sum())
+    if n_left == len(codes):
+        raise ValueError(f"y has no label, so there is nothing to score: {_HOW}.")
+    if n_left:
+        warn_caller(
+            f"{n_left} of {len(codes)} rows to score have no label and do not count: {_HOW}, which "
+            "tests labelled rows only and learns from all others.",
+            UnlabeledScoreWarning,
+        )
+    numbers = known.numbers(joint.classes)
+    numbers[numbers < 0] = _NO_CLASS_OF_IT
+    return numbers[codes[judged]], judged
