@@ -50,14 +50,9 @@ class PartSearch(ABC):
     """
 
     def __init__(
-        self,
-        X: Any,
-        parts: Ints,
-        *,
-        metric: Any,
-        n_jobs: int | None = None,
+        self, X: Any, parts: Ints, *, metric: Any, n_jobs: int | None = None,
         kernels: Kernels = NUMPY,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.X, self.metric, self.kernels = X, metric, kernels
         # A function of the user's need not bear several threads, nor would it gain by them.
         self._n_jobs = 1 if callable(metric) else n_jobs

@@ -149,14 +149,9 @@ class GivenIndex(NeighborIndex):
     """
 
     def __init__(
-        self,
-        X: Any,
-        indices: Array,
-        distances: Floats,
-        *,
-        metric: Any,
+        self, X: Any, indices: Array, distances: Floats, *, metric: Any,
         otherwise: Callable[[], NeighborIndex],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.X, self.metric = X, metric
         self.lists = indices, distances
         self._otherwise = otherwise

@@ -80,14 +80,9 @@ def _blocks(count: int, size: int) -> list[Ints]:
 
 
 def log_columns(
-    graph: NormalizedGraph | ReducedGraph,
-    sources: Ints,
-    rows: Ints,
-    alpha: float,
-    *,
-    least: tuple[Floats, Floats] | None = None,
-    **accuracy: Any,
-) -> Floats:
+    graph: NormalizedGraph | ReducedGraph, sources: Ints, rows: Ints, alpha: float, *,
+    least: tuple[Floats, Floats] | None = None, **accuracy: Any,
+) -> Floats:  # fmt: skip
     """Return log K between some rows and others, every entry accurate by itself.
 
     K = (D - αW)⁻¹, a row for each of `rows` and a column for each of `sources`, where walkers

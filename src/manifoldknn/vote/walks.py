@@ -50,14 +50,9 @@ def walk_by_class(
 
 
 def walk_by_label(
-    graph: ConstrainedGraph,
-    labeled: Ints,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
+    graph: ConstrainedGraph, labeled: Ints, alpha: float, *, tol: float, max_iter: int,
     n_jobs: int | None = None,
-) -> Walked:
+) -> Walked:  # fmt: skip
     """Return w̄ between every row and every labelled sample, as `walk_weights`: O(n·l) memory.
 
     Blocks of columns are the same for any number of threads, and so are the weights.

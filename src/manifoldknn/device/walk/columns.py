@@ -110,14 +110,9 @@ class _Walk:
     """Columns of a walk, block by block, and the count of what they took."""
 
     def __init__(
-        self,
-        graph: TorchGraph,
-        alpha: float,
-        tol: float,
-        max_iter: int,
-        kept: Kept | None = None,
+        self, graph: TorchGraph, alpha: float, tol: float, max_iter: int, kept: Kept | None = None,
         copies: int = 1,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.graph, self.must_link = NormalizedTorchGraph(graph), graph.must_link
         self.kept = kept or Kept()
         if self.kept.levels is None:
