@@ -54,8 +54,13 @@ from manifoldknn.vote.hidden import (
     judged,
 )
 from manifoldknn.vote.partner import LOUDEST, Partner, first_partner
-from manifoldknn.vote.powers import best_powers
-from manifoldknn.vote.sharpness import best_sharpness, resolved_reach, shown_reach, usual_sharpness
+from manifoldknn.vote.sharpness import (
+    best_powers,
+    best_sharpness,
+    resolved_reach,
+    shown_reach,
+    usual_sharpness,
+)
 from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior
 from manifoldknn.vote.walks import Walked
 from manifoldknn.walk.choose import chosen_alpha
