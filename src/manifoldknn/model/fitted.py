@@ -69,11 +69,9 @@ def recipe_of(
     classifier: Any, X: Any, lists: Neighbors, edges: Edges, links: HandLinks
 ) -> GraphRecipe:
     """Return the same where a classifier is not whole yet."""
-    nearest = lists.indices[:, : classifier.graph_neighbors]
-    how = (getattr(classifier, name) for name in ("graph", "tree_depth", "theta", "metric"))
-    return GraphRecipe(
-        X[: classifier.n_walked_], nearest, edges, classifier.sigma_, *how, links=links
-    )
+    c, nearest = classifier, lists.indices[:, : classifier.graph_neighbors]
+    how = c.sigma_, c.graph, c.tree_depth, c.theta, c.metric
+    return GraphRecipe(X[: c.n_walked_], nearest, edges, *how, links)
 
 
 @contextmanager

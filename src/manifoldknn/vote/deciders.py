@@ -63,8 +63,8 @@ def deciding_labels(
         for rows in _blocks(len(z), max(_BLOCK, _ENTRIES // (len(labeled) * z.shape[1]))):
             some, at = np.unique(indices[rows], return_inverse=True)
             parts = [some[part] for part in _blocks(len(some), _BLOCK)]
-            logs = [log_columns(ready, part, labeled, alpha, **accuracy).T for part in parts]
-            known = Similarities.from_logarithms(np.vstack(logs) - log_divisors)
+            said = [log_columns(ready, part, labeled, alpha, **accuracy).T for part in parts]
+            known = Similarities.from_logarithms(np.vstack(said) - log_divisors)
             found = combined(z[rows], at.reshape(len(rows), -1), known).logarithms()
             total[rows] = np.logaddexp.reduce(found, axis=1)
             nothing = kept[0][rows], kept[1][rows]

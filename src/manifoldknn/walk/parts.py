@@ -45,10 +45,10 @@ def solve_by_parts(
     They do if most rows lie in parts with sources of fewer than two columns: the next class of such
     a row is far. Then every entry is accurate by itself, and a guess is not looked at.
     """
-    division, how = None, {"alpha": alpha, "tol": tol, "max_iter": max_iter, "wanted": wanted}
+    how: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter, "wanted": wanted}
+    division = found = None
     if graph.is_sparse and not graph.factorize:
         division = graph.divided(float(np.log(_HARDLY * (1.0 - alpha))))
-    found = None
     if division is not None:
         find = _through_doors if columns.reach else _by_themselves
         found = find(division, columns, **how)
