@@ -6,7 +6,7 @@ from scipy.sparse import csgraph
 
 import oracles
 from manifoldknn.graph.edges import pruned_edges, union_edges
-from manifoldknn.graph.kernels import ranked_pairs
+from manifoldknn.graph.kernels import GRAPH
 from manifoldknn.search.neighbors import ExactIndex, Neighbors
 from strategies import problems
 
@@ -45,7 +45,7 @@ def test_lists_of_any_length(k):
     np.fill_diagonal(D, np.inf)
     lists = np.argsort(D, axis=1)[:, :k]
     neighbors = Neighbors(lists, np.take_along_axis(D, lists, axis=1))
-    low, high, length, rank_low, rank_high = ranked_pairs(neighbors)
+    low, high, length, rank_low, rank_high = GRAPH.ranked_pairs(neighbors)
     place = np.full(D.shape, k)
     np.put_along_axis(place, lists, np.arange(k), axis=1)
     expected = np.nonzero(np.triu(np.minimum(place, place.T) < k))
@@ -60,7 +60,7 @@ def test_who_is_listed_twice_counts_once():
     """As somebody's own lists may do; the nearer place counts."""
     lists = np.array([[1, 1, 2], [0, 2, 0], [1, 0, 0], [2, 2, 2]])
     distances = np.array([[1.0, 1.0, 3.0], [1.0, 2.0, 4.0], [2.0, 3.0, 3.0], [5.0, 5.0, 5.0]])
-    low, high, length, rank_low, rank_high = ranked_pairs(Neighbors(lists, distances))
+    low, high, length, rank_low, rank_high = GRAPH.ranked_pairs(Neighbors(lists, distances))
     assert list(zip(low.tolist(), high.tolist())) == [(0, 1), (0, 2), (1, 2), (2, 3)]
     assert length.tolist() == [1.0, 3.0, 2.0, 5.0]
     assert rank_low[:3].tolist() == [0, 2, 1]

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from manifoldknn.base import Array, Floats, Ints
@@ -33,14 +32,6 @@ _TRIED_MEMBERS = 16  # of whom the middle one stands for its part
 _PAIRS = 8  # measured at a time: each with each, which wastes less than a call per pair
 
 Measure = Callable[[Any], Any]  # distances, or what has their order, of rows by their numbers
-
-
-def search_of_parts(X: Any, parts: Ints, *, metric: Any, n_jobs: int | None = None) -> "PartSearch":
-    """Return a search by products (dense rows, Euclidean or cosine), else by the metric itself."""
-    named = metric if isinstance(metric, str) else ""
-    if named in EUCLIDEAN | {"cosine"} and not sparse.issparse(X):
-        return ProductSearch(X, parts, metric=metric, n_jobs=n_jobs)
-    return MetricSearch(X, parts, metric=metric, n_jobs=n_jobs)
 
 
 class PartSearch(ABC):
