@@ -54,33 +54,28 @@ def reconstruction(
     made = Reconstruction(indices, np.empty(indices.shape), np.empty(n), np.empty(n), np.empty(n))
 
     def fill(part: slice) -> None:
-        _reconstruct(Q, index, part, made)
+        here = indices[part]
+        rows = coordinates(Q[part], index.metric)
+        neighbors = coordinates(index.rows(here.ravel()), index.metric)
+        neighbors = neighbors.reshape(*here.shape, -1)
+        z = simplex_weights(rows, neighbors)
+        spacings = row_norms(neighbors[:, 0, :] - rows)
+        made.z[part], made.spacings[part] = z, spacings
+        made.residuals[part] = row_norms(np.matmul(z[:, None, :], neighbors)[:, 0, :] - rows)
+        gaps = spacings.copy()
+        repeated = np.flatnonzero(spacings == 0)
+        if repeated.size:
+            away = neighbors[repeated] - rows[repeated, None, :]
+            lengths = row_norms(away.reshape(-1, rows.shape[1])).reshape(len(repeated), -1)
+            nearest = np.where(lengths > 0, lengths, np.inf).min(axis=1)
+            gaps[repeated] = np.where(np.isinf(nearest), 0.0, nearest)
+        made.gaps[part] = gaps
 
     step = _CHUNK_BYTES // (8 * max(1, indices.shape[1] * Q.shape[1]))
     step = min(max(step, 1), _ROWS_PER_THREAD)
     parts = [slice(start, start + step) for start in range(0, n, step)]
     deque(in_threads(fill, parts, n_jobs), maxlen=0)
     return made
-
-
-def _reconstruct(Q: Any, index: NeighborIndex, part: slice, made: Reconstruction) -> None:
-    """Fill in some rows."""
-    here = made.indices[part]
-    rows = coordinates(Q[part], index.metric)
-    neighbors = coordinates(index.rows(here.ravel()), index.metric)
-    neighbors = neighbors.reshape(*here.shape, -1)
-    z = simplex_weights(rows, neighbors)
-    spacings = row_norms(neighbors[:, 0, :] - rows)
-    made.z[part], made.spacings[part] = z, spacings
-    made.residuals[part] = row_norms(np.matmul(z[:, None, :], neighbors)[:, 0, :] - rows)
-    gaps = spacings.copy()
-    repeated = np.flatnonzero(spacings == 0)
-    if repeated.size:
-        away = neighbors[repeated] - rows[repeated, None, :]
-        lengths = row_norms(away.reshape(-1, rows.shape[1])).reshape(len(repeated), -1)
-        nearest = np.where(lengths > 0, lengths, np.inf).min(axis=1)
-        gaps[repeated] = np.where(np.isinf(nearest), 0.0, nearest)
-    made.gaps[part] = gaps
 
 
 def coordinates(rows: Any, metric: Any) -> Floats:

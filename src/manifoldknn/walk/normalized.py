@@ -177,8 +177,8 @@ class NormalizedGraph:
             linked = np.flatnonzero(self.group[rows] >= 0)
             group = self.group[rows[linked]]
             if self.factorize:
-                scale = np.exp(-half[linked])
-                restriction = FactorizedInverse(s, linked, _renumbered(group), scale, alpha)
+                scale, group = np.exp(-half[linked]), np.unique(group, return_inverse=True)[1]
+                restriction = FactorizedInverse(s, linked, group, scale, alpha)
             else:
                 levels = restricted(self.levels, rows)
                 restriction = SparseRestriction(
@@ -210,16 +210,14 @@ class NormalizedGraph:
     def _clique_boundary(self, rows: Ints, final: Bools, log_x: Floats, out: Floats) -> None:
         half = 0.5 * self.log_degrees
         inside = np.flatnonzero(self.group[rows] >= 0)
-        totals = np.full((self._n_groups(), log_x.shape[1]), -np.inf)
+        n_groups = int(self.together.max(self.group.max(initial=-1))) + 1
+        totals = np.full((n_groups, log_x.shape[1]), -np.inf)
         for group in np.unique(self.group[final & (self.group >= 0)]):
             known = np.flatnonzero(final & (self.group == group))
             totals[group] = np.logaddexp.reduce(log_x[known] - half[known, None], axis=0)
         totals = self.together.log_sum(totals)
         terms = totals[self.group[rows[inside]]] - half[rows[inside], None]
         out[inside] = np.logaddexp(out[inside], terms)
-
-    def _n_groups(self) -> int:
-        return int(self.together.max(self.group.max(initial=-1))) + 1
 
     def _sub(self, rows: Ints, ghosts: Ints) -> Any:
         """Return log S of some rows, and of what is left of the halo in further columns."""
@@ -261,10 +259,6 @@ def add_log_products(
         terms = log_values[part, None] + log_x[cols[part]]
         runs = NUMPY.runs_of(rows[part])
         out[rows[part][runs.offsets[:-1]]] = runs.log_sum(terms)
-
-
-def _renumbered(numbers: Ints) -> Ints:
-    return np.unique(numbers, return_inverse=True)[1].astype(np.intp)
 
 
 def _row_chunks(place: Ints, n_columns: int) -> list[slice]:
