@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manifoldknn.base import Array, Floats, Ints
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.tensors import free_bytes, is_out_of_memory, release
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe
@@ -120,6 +120,7 @@ class _Walk:
             self.kept.levels = self.graph.find_levels() if is_long else ()
         self.graph.levels, self.graph.copies = self.kept.levels, copies
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
+        self._kernels = self.graph.kernels
         self.half = 0.5 * self.graph.log_degrees
         self.n_iter, self.converged = 0, True
 
@@ -129,20 +130,20 @@ class _Walk:
         """Return log f of all rows, or of some once they have settled, and log s of every label."""
         labeled = np.flatnonzero(self.must_link >= 0)
         number = self.must_link[labeled]  # graphs solved as one have classes of their own
-        at = self._sent(labeled)
+        at = self._kernels.array(labeled)
         log_sums = self._log_sums(at)
-        log_counts = self._sent(np.log(np.bincount(number)[number]))
+        log_counts = self._kernels.array(np.log(np.bincount(number)[number]))
         columns = Columns(
             at,
-            self._sent(number % n_classes),
+            self._kernels.array(number % n_classes),
             -self.half[at] - log_sums - log_counts,
             self.half.new_zeros((1, n_classes)),
             reach,
             settle=rows is not None,
         )
-        asked: Any = slice(None) if rows is None else self._sent(rows)
-        wanted = None if rows is None else self._mask(asked)
-        guess = None if start is None else self._sent(start) + self.half[:, None]
+        asked: Any = slice(None) if rows is None else self._kernels.array(rows)
+        wanted = None if rows is None else self._kernels.mask(asked, len(self.half))
+        guess = None if start is None else self._kernels.array(start) + self.half[:, None]
         out = np.empty((len(self.half) if rows is None else len(rows), n_classes))
         tol = (1.0 - _SHARE_FOR_SUMS) * self.tol
         for block, found in self._blocks(columns, tol, wanted, guess):
@@ -161,7 +162,8 @@ class _Walk:
         tol = _SHARE_FOR_SUMS * self.tol
         before = self.kept.log_sums
         start = None if before is None else (before.repeat(self.graph.copies) + self.half)[:, None]
-        found = self._solved(columns, tol, wanted=self._mask(labeled), start=start)[:, 0]
+        wanted = self._kernels.mask(labeled, len(self.half))
+        found = self._solved(columns, tol, wanted=wanted, start=start)[:, 0]
         found -= self.half
         if before is None and self.graph.copies == 1:
             self.kept.log_sums = found
@@ -169,7 +171,7 @@ class _Walk:
 
     def log_label_weights(self, labeled: Ints) -> Floats:
         """Return log w̄ between all rows and labelled ones."""
-        at = self._sent(labeled)
+        at = self._kernels.array(labeled)
         half = self.half[at]
         columns = Columns(
             at,
@@ -241,14 +243,6 @@ class _Walk:
         self.n_iter += found.n_iter
         self.converged &= found.converged
         return found.log_values
-
-    def _mask(self, rows: Tensor) -> Tensor:
-        mask = torch.zeros(len(self.half), dtype=torch.bool, device=rows.device)
-        mask[rows] = True
-        return mask
-
-    def _sent(self, values: Array) -> Tensor:
-        return torch.as_tensor(values, device=self.half.device)
 
 
 def block_width(n_samples: int, device: torch.device) -> int:
