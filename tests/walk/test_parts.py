@@ -50,7 +50,7 @@ def test_every_entry_is_exact(data):
     wanted = np.zeros(n, dtype=bool)
     wanted[rng.choice(n, max(1, n // 3), replace=False)] = True
     told = np.isfinite(expected) & (expected > -500)
-    for few in (True, False):  # by doors, and by levels
+    for few in (True, False):  # by doors, and from part to part
         with mock.patch.object(module._Doors, "are_few", few):
             found = solve_by_parts(graph_of(log_w, group), columns, **ACCURACY)
             some = solve_by_parts(graph_of(log_w, group), columns, wanted=wanted, **ACCURACY)
@@ -98,8 +98,10 @@ def test_doors_are_not_few_where_one_part_has_many():
     assert not doors.are_few
 
 
-def test_columns_share_solves(monkeypatch):
-    """Six classes in a chain of six parts: solved once for each source and door."""
+@pytest.mark.parametrize(("few", "times"), [(True, 16), (False, 36)])
+def test_columns_share_solves(monkeypatch, few, times):
+    """Six classes in a chain of six parts: solved once for each source and door, or each class."""
+    monkeypatch.setattr(module._Doors, "are_few", few)
     graph, size = separated()
     sources = size * np.arange(6)
     columns = Columns(sources, np.arange(6), np.zeros(6), np.zeros((1, 6)), 4.0)
@@ -112,32 +114,28 @@ def test_columns_share_solves(monkeypatch):
 
     monkeypatch.setattr(module, "solve_by_levels", counted)
     found = solve_by_parts(graph, columns, **ACCURACY)
-    assert sum(widths) == 16
+    assert sum(widths) == times
     assert found.reach == np.inf  # for most rows the second class is far
     assert np.isfinite(found.log_values).all()
     # Each step along the chain costs a weak edge.
     assert (np.diff(found.log_values[sources, 0]) < -30).all()
 
 
-@pytest.mark.parametrize(("log_b", "times"), [(0.0, 1), (-35.0, 2)])
-def test_sources_everywhere_need_no_other_parts(monkeypatch, log_b, times):
-    """Unless one part has so small sources that what comes from others counts."""
-    joins = [(0, 1), (1, 2)]
-    log_w = clusters(np.random.default_rng(0), [9, 9, 9], joins, [-40.0, -40.0])
-    nobody, log_values = np.full(27, -1), np.zeros(27)
-    log_values[:9] = log_b
-    columns = Columns(np.arange(27), np.zeros(27, int), log_values, np.zeros((1, 1)))
-    graph, solved = graph_of(log_w, nobody), []
+def test_what_is_small_beside_other_columns_is_left_out(monkeypatch):
+    graph, size = separated()
+    columns = Columns(np.array([0]), np.array([0]), np.zeros(1), np.zeros((1, 1)))
+    calls = []
 
-    def counted(some, right, **options):
-        solved.append(some)
-        return solve_by_levels(some, right, **options)
+    def counted(inside, right, **options):
+        calls.append(len(right.rows))
+        return solve_by_levels(inside, right, **options)
 
     monkeypatch.setattr(module, "solve_by_levels", counted)
-    found = solve_by_parts(graph, columns, **ACCURACY)
-    assert [some is graph for some in solved] == [False, True][:times]
-    expected = exact_logs(log_w, nobody, columns, 0.99)
-    np.testing.assert_allclose(found.log_values, expected, atol=2e-6)
+    reference = np.zeros((1, graph.n_samples))
+    found = solve_by_parts(graph, columns, reference=reference, **ACCURACY)
+    assert len(calls) == 1
+    assert np.isfinite(found.log_values[:size]).all()
+    assert np.isneginf(found.log_values[size:]).all()
 
 
 def test_one_part_is_left_alone():

@@ -1,15 +1,23 @@
-"""Parts of a graph between which hardly anybody walks are solved by themselves.
+"""Parts of a graph between which hardly anybody walks are solved one after the other.
 
 Clusters that stand far apart are joined by edges of 1e-10 and less. Densities of a far class are
 then 1e-10 of the near one's, and its vote still looks at them (see `densities`). Solved at once
-they drown in rounding, and many levels of accuracy are needed. So edges between parts, whose
-entries in S are below (1 - α)/100, are taken out, and their flow is brought in afterwards.
+they drown in rounding. So edges between parts, S_weak, are taken out, and their flow is brought
+in afterwards,
 
-All columns come into a part through the same few doors: a row here that has such edges, or a row
-elsewhere that has them to rows here. So what is left, A_strong, is solved once for each door, and
-every column is a sum of what it brings to each, x = Σ_b g_b t_b. How much that is, t, follows from
-a small system: each t_b is what x is at the other side. Terms are only added. As parts do not touch
-in A_strong, one right-hand side serves different doors in different parts.
+    x ← x + A_strong⁻¹ Δ,   Δ = what is new of b + α S_weak x,
+
+until nothing new arrives. Every part and column has a scale of its own, and terms are only added.
+Entries of S_weak are below (1 - α)/100, so what comes back over an edge is at most 1e-4 of what
+left: with few edges between parts, a part is solved about once for each column.
+
+Parts do not touch in A_strong. So one right-hand side serves different columns in different
+parts: about C of them in all, however many parts a walk passes through.
+
+Where every entry must be accurate by itself, all columns come into a part through the same few
+doors: a row here that has weak edges, or a row elsewhere that has them to rows here. Then A_strong
+is solved once for each door, and every column is a sum of what it brings to each, x = Σ_b g_b t_b.
+How much that is, t, follows from a small system: each t_b is what x is at the other side.
 """
 
 from __future__ import annotations
@@ -40,19 +48,30 @@ def solve_by_parts(
 ) -> Solution:  # fmt: skip
     """Solve (I - αS) x = b so that every row of x is accurate, and return log x.
 
-    Parameters are as in `solve_by_levels`, which does it where doors are many, where the graph is
-    one part or is factorised, and where entries far below the largest of their row do not count.
-    They do if most rows lie in parts with sources of fewer than two columns: the next class of such
-    a row is far. Then every entry is accurate by itself, and a guess is not looked at.
+    Parameters are as in `solve_by_levels`, which solves a graph that is one part, or is factorised.
+    Other graphs begin from nothing. Each part that a walk passes through may add half of `tol`. If
+    most rows lie in parts with sources of fewer than two columns, every entry is accurate by
+    itself: the next class of such a row is far.
     """
     how: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter, "wanted": wanted}
-    division = found = None
+    division = None
     if graph.is_sparse and not graph.factorize:
         division = graph.divided(float(np.log(_HARDLY * (1.0 - alpha))))
-    if division is not None:
-        find = _through_doors if columns.reach else _by_themselves
-        found = find(division, columns, **how)
-    return found or solve_by_levels(graph, columns, reference=reference, start=start, **how)
+    if division is None:
+        return solve_by_levels(graph, columns, reference=reference, start=start, **how)
+    if wanted is not None:
+        how["wanted"] = wanted.copy()
+        how["wanted"][division.rows] = True  # others hear from them
+    if columns.reach and _stand_apart(division, columns):
+        columns = replace(columns, reach=np.inf)
+        how["tol"] *= (
+            _APART if columns.settle else 1.0
+        )  # β is small there, and so are errors of f^β
+    if np.isinf(columns.reach):
+        doors = _Doors(division, columns)
+        if doors.are_few:
+            return doors.solution(**how)
+    return _from_part_to_part(division, columns, reference, **how)
 
 
 def _sourced(division: Division, columns: Columns) -> Bools:
@@ -69,52 +88,73 @@ def _sizes(division: Division) -> Ints:
     return np.asarray(together.sum(np.bincount(own, minlength=division.n_parts)))
 
 
-def _and_ends(division: Division, wanted: Bools | None) -> Bools | None:
-    """Return which rows are wanted where others hear from those with edges to other parts."""
-    if wanted is not None:
-        wanted = wanted.copy()
-        wanted[division.rows] = True
-    return wanted
-
-
-def _by_themselves(
-    division: Division, columns: Columns, *, alpha: float, tol: float, **solve: Any
-) -> Solution | None:
-    """Return the solution where next to nothing comes over the edges between parts, else None.
-
-    A walker from i comes to m no more often than x_i / x_m. So what comes in there, Δ_m, adds to an
-    entry no more than Σ_m Δ_m / x_m / (1 - α) of itself.
-    """
-    sizes, together = _sizes(division), division.inside.together
-    if 2 * sizes.max() > sizes.sum() or not _sourced(division, columns).all():
-        return None
-    solve["wanted"] = _and_ends(division, solve["wanted"])
-    found = solve_by_levels(division.inside, columns, alpha=alpha, tol=tol, **solve)
-    shares = np.full((len(division.rows), columns.n_columns), np.log(alpha) - np.log1p(-alpha))
-    inflow = np.full(shares.shape, -np.inf)
-    log_x = together.halo(found.log_values)
-    add_log_products(division.place, division.other, division.log_values, log_x, inflow)
-    shares += inflow - found.log_values[division.rows]
-    most = together.log_sum(np.logaddexp.reduce(shares, axis=0))
-    return found if (most <= np.log(_NEGLIGIBLE * tol)).all() else None
-
-
-def _through_doors(
-    division: Division, columns: Columns, *, tol: float, **solve: Any
-) -> Solution | None:
-    """Return the solution, every entry accurate by itself, if that is called for; else None."""
-    if not (np.isinf(columns.reach) or _stand_apart(division, columns)):
-        return None
-    if columns.settle and np.isfinite(columns.reach):
-        tol *= _APART  # β is small where classes stand apart, and so are errors of f^β
-    doors = _Doors(division, replace(columns, reach=np.inf))
-    return doors.solution(tol=tol, **solve) if doors.are_few else None
-
-
 def _stand_apart(division: Division, columns: Columns) -> bool:
     """Tell whether most rows lie in parts with sources of fewer than two columns."""
     sizes, per_part = _sizes(division), _sourced(division, columns).sum(axis=1)
     return bool(sizes[per_part < 2].sum() > 0.5 * sizes.sum())
+
+
+def _from_part_to_part(
+    division: Division, columns: Columns, reference: Floats | None, *, alpha: float, tol: float,
+    **solve: Any,
+) -> Solution:  # fmt: skip
+    """Return all columns: what is new to parts is solved, and told to the next, until it is little.
+
+    A walker from i comes to m no more often than x_i / x_m. So what is new there, Δ_m, adds to an
+    entry no more than Σ_m Δ_m / x_m / (1 - α) of itself.
+    """
+    inside, part, ends = division.inside, division.part, division.rows
+    together, views, everyone = inside.together, columns.views, np.arange(columns.n_columns)
+    alike, n_iter, converged = (views == views[:, :1]).all(), 0, True
+    log_x = np.full((len(part), len(everyone)), -np.inf)
+    heard = np.full((len(ends), len(everyone)), -np.inf)
+    rows, cols, log_values = columns.rows, columns.cols, columns.log_values
+    news = _sourced(division, columns)  # to which part, in which column
+    while news.any():
+        # Columns that are looked at alike take each other's place in different parts.
+        place = np.cumsum(news, axis=1) - 1 if alike else np.tile(everyone, (len(news), 1))
+        right = replace(
+            columns, rows=rows, cols=place[part[rows], cols], log_values=log_values,
+            views=views[:, : int(place[news].max()) + 1],
+        )  # fmt: skip
+        largest = np.stack([(log_x + view).max(axis=1) for view in views])
+        if reference is not None:
+            largest = np.maximum(largest, reference)
+        found = solve_by_levels(
+            inside, right, alpha=alpha, tol=_OWN_SHARE * tol, reference=largest, **solve
+        )
+        n_iter, converged = n_iter + found.n_iter, converged and found.converged
+        for c in np.flatnonzero(news.any(axis=0)):
+            here = np.flatnonzero(news[part, c])
+            added = found.log_values[here, place[part[here], c]]
+            log_x[here, c] = np.logaddexp(log_x[here, c], added)
+        inflow, seen = np.full(heard.shape, -np.inf), together.halo(log_x)
+        add_log_products(division.place, division.other, division.log_values, seen, inflow)
+        inflow += np.log(alpha)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            new = inflow + np.log1p(-np.exp(heard - inflow))
+        new[~(inflow > heard)] = -np.inf
+        shares, weight = np.full(new.shape, -np.inf), np.full(news.shape, -np.inf)
+        beside = _that_counts(columns, log_x, reference)[ends]
+        np.subtract(new, beside, out=shares, where=new > -np.inf)
+        np.logaddexp.at(weight, part[ends], shares)
+        news = together.log_sum(weight) > np.log(_NEGLIGIBLE * tol) + np.log1p(-alpha)
+        told, cols = np.nonzero(news[part[ends]] & (new > -np.inf))
+        rows, log_values = ends[told], new[told, cols]
+        heard[told, cols] = inflow[told, cols]
+    return Solution(log_x, n_iter, converged, columns.reach)
+
+
+def _that_counts(columns: Columns, log_x: Floats, reference: Floats | None) -> Floats:
+    """Return what an error is small against: the entry, or a larger one in another column."""
+    if reference is None:
+        return log_x
+    least = np.full(log_x.shape, np.inf)
+    for view, known in zip(columns.views, reference):
+        seen = view > -np.inf
+        allowed = known[:, None] - columns.reach - view[seen]
+        least[:, seen] = np.minimum(least[:, seen], allowed)
+    return np.maximum(log_x, least)
 
 
 class _Doors:
@@ -181,7 +221,6 @@ class _Doors:
         self.taken = np.full(shape, -np.inf)
         where, which, slots = self._own
         self.taken[where, slots, which] = 0.0
-        wanted = _and_ends(self.division, wanted)
         solve = {"alpha": alpha, "tol": _OWN_SHARE * tol, "max_iter": max_iter, "wanted": wanted}
         solved = [self._solved(some, solve) for some in self._blocks()]
         found = np.hstack([of.log_values for of in solved])
