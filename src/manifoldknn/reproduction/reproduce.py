@@ -15,7 +15,7 @@ from manifoldknn.reproduction import catalogue
 from manifoldknn.reproduction.assemble import Assembled, assemble
 from manifoldknn.reproduction.experiment import Experiment, Plan
 from manifoldknn.reproduction.page import write_report
-from manifoldknn.reproduction.runner import Progress, cells_of, duration, measure_cells
+from manifoldknn.reproduction.runner import cells_of, duration, measure_cells
 from manifoldknn.reproduction.store import Store, only_run
 
 
@@ -48,13 +48,13 @@ def _run(
     """Measure, assemble and report; say how to go on where that did not come to its end."""
     names = [experiment.name for experiment in experiments.values()]
     again = _command(options, names, store.folder, resume=True)
-    progress = Progress()
     try:
-        measure_cells(experiments, store, jobs=jobs, progress=progress, quiet=options.quiet)
+        measure_cells(experiments, store, jobs=jobs, quiet=options.quiet)
     except KeyboardInterrupt:
+        stored = [store.load(e, c) for e in experiments.values() for c in cells_of(e, store)]
         print(
-            f"manifoldknn: interrupted: {progress.stored} of {progress.total} cells are stored; "
-            f"go on with: {again}",
+            f"manifoldknn: interrupted: {len(stored) - stored.count(None)} of {len(stored)} cells "
+            f"are stored; go on with: {again}",
             file=sys.stderr,
         )
         return 130
