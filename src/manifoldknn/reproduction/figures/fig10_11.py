@@ -78,7 +78,7 @@ def _leaders(rows: list[Row]) -> Table:
     leads: dict[tuple[Any, ...], dict[str, float]] = {}
     for method in OF_THE_PAPER:
         compared = over_common_runs(rows, DEFAULT, method, ["data", "labels"])
-        for key, (ours, theirs, _) in compared.items():
+        for key, (ours, theirs) in compared.items():
             leads.setdefault(key, {})[method] = ours - theirs
     lines: Lines = []
     for data in DATA_SETS:
@@ -111,7 +111,7 @@ def _known(found: Averages) -> Table:
 def _findings(rows: list[Row]) -> list[str]:
     """Tell where Poisson learning, the strongest method beyond the paper, is ahead of ours."""
     compared = over_common_runs(rows, DEFAULT, BEYOND[-1], ["data", "labels"])
-    ahead = {key: a - b for key, (a, b, _) in compared.items() if b < a}
+    ahead = {key: a - b for key, (a, b) in compared.items() if b < a}
     if not compared:
         return []
     where = ", ".join(f"{data} by {gap:.1f}" for (data, n), gap in ahead.items() if n == 1)

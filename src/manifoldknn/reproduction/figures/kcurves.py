@@ -76,7 +76,7 @@ def _below(
     """Tell by set, or set and k, whether a method has a lower error than all others."""
     lower: dict[tuple[Any, ...], bool] = {}
     for other in others:
-        for key, (a, b, _) in over_common_runs(rows, method, other, by).items():
+        for key, (a, b) in over_common_runs(rows, method, other, by).items():
             lower[key] = lower.get(key, True) and (a < b or (ties and a == b))
     return lower
 
