@@ -268,14 +268,7 @@ class DecisionDisplay(_Display):
         plot_classes(self.places, self.classes_of, self.labeled, ax=ax)
 
 
-@dataclass
-class GraphDisplay(_Display):
-    """The edges of the graph and the rows."""
-
-    edges: Ints  # rows that are linked, (n_edges, 2); must-links are not among them
-    strength: Floats  # their weights
-    classes_of: Array  # class of each sample
-
+class _RowsDisplay(_Display):
     @classmethod
     def from_estimator(
         cls,
@@ -285,12 +278,15 @@ class GraphDisplay(_Display):
         ax: Axes | None = None,
         title: str | None = None,
     ) -> Self:
-        """Draw the edges of the graph, the darker the stronger, and the rows.
+        """Draw the rows of a fitted classifier: `plot_graph` with the edges of its graph.
+
+        There edges are the darker the stronger; must-links are not drawn. `plot_confidence` colours
+        rows by the share of the vote that their class has, and has a colour bar.
 
         Parameters
         ----------
         classifier : ManifoldKNNClassifier
-            Fitted, on a sparse graph of at most 200,000 edges.
+            Fitted; for `plot_graph` on a sparse graph of at most 200,000 edges.
         points : array-like of shape (n_samples, 2), optional
             Where to draw the rows; by default their two columns or main directions.
         ax, title
@@ -298,22 +294,47 @@ class GraphDisplay(_Display):
 
         Returns
         -------
-        GraphDisplay
-            What was drawn, with its `ax_` and `figure_`. Must-links are not drawn.
+        GraphDisplay or ConfidenceDisplay
+            What was drawn, with its `ax_` and `figure_`. Labelled rows are large, with a dark
+            outline.
 
         Examples
         --------
         >>> from matplotlib.figure import Figure
         >>> from sklearn.datasets import load_iris
         >>> from manifoldknn import ManifoldKNNClassifier
-        >>> from manifoldknn.plots import plot_graph
+        >>> from manifoldknn.plots import plot_confidence, plot_graph
         >>> X, y = load_iris(return_X_y=True)
         >>> y[5:50] = y[55:100] = y[105:] = -1
         >>> clf = ManifoldKNNClassifier().fit(X, y)
         >>> display = plot_graph(clf, ax=Figure().subplots())
         >>> len(display.ax_.collections[0].get_segments()) == clf.fitted_.graph.log_weights.nnz // 2
         True
+        >>> display = plot_confidence(clf, ax=Figure().subplots())
+        >>> sum(len(dots.get_offsets()) for dots in display.ax_.collections[:2])
+        150
         """
+        check_is_fitted(classifier)
+        shown = cls._shown(classifier)
+        made = cls(_places(classifier, points), classifier.labeled_indices_, *shown)
+        return made.plot(ax=ax, title=title)
+
+    @staticmethod
+    def _shown(classifier: ManifoldKNNClassifier) -> tuple[Array, ...]:
+        """Return what is shown of the rows, in the order of the fields."""
+        raise NotImplementedError
+
+
+@dataclass
+class GraphDisplay(_RowsDisplay):
+    """The edges of the graph and the rows."""
+
+    edges: Ints  # rows that are linked, (n_edges, 2); must-links are not among them
+    strength: Floats  # their weights
+    classes_of: Array  # class of each sample
+
+    @staticmethod
+    def _shown(classifier: ManifoldKNNClassifier) -> tuple[Array, ...]:
         check_all_walked(classifier)
         graph = classifier.fitted_.graph
         if not graph.is_sparse or graph.log_weights.nnz > 2 * _MOST_EDGES:
@@ -324,9 +345,7 @@ class GraphDisplay(_Display):
         W = sparse.coo_array(graph.log_weights)
         once = W.row < W.col
         edges = np.column_stack([W.row[once], W.col[once]]).astype(np.intp)
-        places, labeled = _places(classifier, points), classifier.labeled_indices_
-        made = cls(places, labeled, edges, np.exp(W.data[once]), classifier.transduction_)
-        return made.plot(ax=ax, title=title)
+        return edges, np.exp(W.data[once]), classifier.transduction_
 
     def _draw(self, ax: Axes) -> None:
         from matplotlib.collections import LineCollection
@@ -339,54 +358,14 @@ class GraphDisplay(_Display):
 
 
 @dataclass
-class ConfidenceDisplay(_Display):
+class ConfidenceDisplay(_RowsDisplay):
     """The rows, coloured by the share of the vote that their class has."""
 
     confidence: Floats  # that share, (n_samples,)
 
-    @classmethod
-    def from_estimator(
-        cls,
-        classifier: ManifoldKNNClassifier,
-        *,
-        points: ArrayLike | None = None,
-        ax: Axes | None = None,
-        title: str | None = None,
-    ) -> Self:
-        """Draw the rows, coloured by the share of the vote that their class has.
-
-        Parameters
-        ----------
-        classifier : ManifoldKNNClassifier
-            Fitted.
-        points : array-like of shape (n_samples, 2), optional
-            Where to draw the rows; by default their two columns or main directions.
-        ax, title
-            Where to draw, a new figure if not given, and a title.
-
-        Returns
-        -------
-        ConfidenceDisplay
-            What was drawn, with its `ax_` and `figure_`: the axes have a colour bar; labelled
-            rows are large, with a dark outline.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> from sklearn.datasets import load_iris
-        >>> from manifoldknn import ManifoldKNNClassifier
-        >>> from manifoldknn.plots import plot_confidence
-        >>> X, y = load_iris(return_X_y=True)
-        >>> y[5:50] = y[55:100] = y[105:] = -1
-        >>> clf = ManifoldKNNClassifier().fit(X, y)
-        >>> display = plot_confidence(clf, ax=Figure().subplots())
-        >>> sum(len(dots.get_offsets()) for dots in display.ax_.collections[:2])
-        150
-        """
-        check_is_fitted(classifier)
-        places, labeled = _places(classifier, points), classifier.labeled_indices_
-        made = cls(places, labeled, classifier.label_distributions_.max(axis=1))
-        return made.plot(ax=ax, title=title)
+    @staticmethod
+    def _shown(classifier: ManifoldKNNClassifier) -> tuple[Array, ...]:
+        return (classifier.label_distributions_.max(axis=1),)
 
     def _draw(self, ax: Axes) -> None:
         marked = np.zeros(len(self.places), dtype=bool)
