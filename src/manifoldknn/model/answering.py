@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldknn.base import Bools, Floats, Ints
-from manifoldknn.base.labels import encode_further
+from manifoldknn.base.labels import EncodedLabels, encode_further
 from manifoldknn.base.samples import check_new_samples, check_same_length
 from manifoldknn.base.tensors import as_numpy, chosen_rows
 from manifoldknn.base.threads import in_threads
@@ -93,7 +93,7 @@ def answered(
     if found is fitted.walk.similarities and not fitted.walk.converged:
         # The unfinished walk, warned about already, also leaves connected rows without weights.
         starved = unreached & fitted.graph.reached(fitted.labels.labeled)
-        _ask_nearest(model, X, starved, shares, codes)
+        _ask_nearest(model, fitted.index, fitted.labels, X, starved, shares, codes)
         unreached &= ~starved
     if unreached.any():
         _resolve_unreached(model, X, unreached, shares, codes)
@@ -106,43 +106,50 @@ def _too_doubtful(model: ManifoldKNNClassifier, shares: Floats) -> Bools:
     return np.asarray(shares.max(axis=1, initial=0.0) < limit)
 
 
-def _ask_nearest(
-    model: ManifoldKNNClassifier, X: Any, rows: Bools, shares: Floats, codes: Ints
-) -> None:
-    """Answer some rows by their nearest labelled sample."""
-    if not rows.any():
-        return
-    labels, index = model.fitted_.labels, model.fitted_.index
-    labeled = labels.labeled
-    search = ExactIndex(index.rows(labeled), metric=model.metric, n_jobs=model.n_jobs)
-    nearest = search.query(chosen_rows(X, rows), 1).indices[:, 0]
-    codes[rows] = labels.codes[labeled[nearest]]
-    if len(shares):
-        shares[rows] = np.eye(shares.shape[1])[codes[rows]]
-
-
 def _resolve_unreached(
     model: ManifoldKNNClassifier, X: Any, unreached: Bools, shares: Floats, codes: Ints
 ) -> None:
-    """Answer rows that nobody reaches as `on_unreached` says, and say so."""
+    advice = "label a row near them, or raise graph_neighbors"
+    if model.graph != "pruned":
+        advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
+    fitted, abstains = model.fitted_, bool(model.abstain_below)
+    answers = unreached, shares, codes
+    resolve_unreached(model, fitted.index, fitted.labels, X, *answers, advice, abstains=abstains)
+
+
+def resolve_unreached(
+    model: Any, index: Any, labels: EncodedLabels, X: Any, unreached: Bools, shares: Floats,
+    codes: Ints, advice: str, *, abstains: bool = False,
+) -> None:  # fmt: skip
+    """Answer rows that nobody reaches as a classifier's `on_unreached` says, and say so."""
     message = (
         f"{unreached.sum()} of {len(unreached)} rows are connected to no labelled sample "
         f"(the first is row {np.argmax(unreached)})"
     )
-    advice = "label a row near them, or raise graph_neighbors"
-    if model.graph != "pruned":
-        advice = "label a row near them, raise graph_neighbors, or use graph='pruned'"
     if model.on_unreached == "raise":
         raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
-    if model.on_unreached == "abstain" or model.abstain_below:
+    if model.on_unreached == "abstain" or abstains:
         if len(shares):
             shares[unreached] = 1.0 / shares.shape[1]
         codes[unreached] = -1
         done = "they stay unlabelled"
     else:
-        _ask_nearest(model, X, unreached, shares, codes)
+        _ask_nearest(model, index, labels, X, unreached, shares, codes)
         done = "they got the class of the nearest labelled sample"
     warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
+
+
+def _ask_nearest(
+    model: Any, index: Any, labels: EncodedLabels, X: Any, rows: Bools, shares: Floats, codes: Ints
+) -> None:
+    """Answer some rows by the nearest labelled sample of an index."""
+    if not rows.any():
+        return
+    search = ExactIndex(index.rows(labels.labeled), metric=model.metric, n_jobs=model.n_jobs)
+    nearest = search.query(chosen_rows(X, rows), 1).indices[:, 0]
+    codes[rows] = labels.codes[labels.labeled[nearest]]
+    if len(shares):
+        shares[rows] = np.eye(shares.shape[1])[codes[rows]]
 
 
 def true_codes(model: ManifoldKNNClassifier, y: Any, n_rows: int) -> tuple[Ints, Bools]:
