@@ -18,14 +18,29 @@ def distances(X, metric):
         return np.array([[metric(a, b) for b in X] for a in X])
     if metric in ("cosine", "correlation"):
         X = X - X.mean(axis=1, keepdims=True) if metric == "correlation" else X
-        X = X / np.abs(X).max(axis=1, keepdims=True)
-        X = X / np.sqrt((X**2).sum(axis=1, keepdims=True))
-        return 0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2)
+        X = X / _power_of_two(np.abs(X).max(axis=1, keepdims=True))
+        lengths = _norms(X)[:, None]
+        X = X / np.where(lengths > 0, lengths, 1.0)
+        D = 0.5 * _norms(X[:, None] - X[None]) ** 2
+        return np.where((lengths > 0) & (lengths.T > 0), D, 1.0)  # no direction: 1 from all
+    if metric == "braycurtis":  # 0 between rows of zeros
+        sums = np.abs(X[:, None]) + np.abs(X[None])
+        apart = np.abs(X[:, None] - X[None]).sum(axis=2)
+        return apart / np.where(sums.any(axis=2), sums.sum(axis=2), 1.0)
     if metric != "euclidean":
         return cdist(X, X, {"manhattan": "cityblock"}.get(metric, metric))
     away = X[:, None] - X[None]
-    unit = 2.0 ** np.frexp(np.abs(away).max())[1]
-    return unit * np.sqrt(((away / unit) ** 2).sum(axis=2))
+    unit = _power_of_two(np.abs(away).max())
+    return unit * _norms(away / unit)
+
+
+def _power_of_two(values):
+    """Return one of the size of each: to divide by it changes no digit."""
+    return 2.0 ** np.frexp(values)[1]
+
+
+def _norms(X):
+    return np.sqrt(np.einsum("...j,...j", X, X))  # rounded as the library does, for ties' sake
 
 
 def nearest(D):

@@ -77,6 +77,17 @@ def test_far_from_the_origin_in_double_precision():
     assert np.isclose(found.distances[:, 0], true.distances[:, 0], rtol=1e-5).mean() > 0.98
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [2.0**90, 2.0**-90])
+def test_squares_need_not_fit_into_single_precision(dtype, scale):
+    X = clustered(800, 12).astype(dtype)
+    usual, index = InvertedIndex(X), InvertedIndex((X * scale).astype(dtype))
+    for ask in (lambda index: index.among_samples(6), lambda index: index.query(index.X[:40], 6)):
+        found, expected = ask(index), ask(usual)
+        assert (found.indices == expected.indices).all()
+        np.testing.assert_allclose(found.distances / scale, expected.distances, rtol=1e-6)
+
+
 def test_many_duplicates():
     X = np.repeat(np.random.default_rng(2).normal(size=(40, 20)), 50, axis=0)
     found = InvertedIndex(X).among_samples(30)
