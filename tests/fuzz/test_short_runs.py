@@ -24,8 +24,11 @@ FUZZ = Path(__file__).parents[2] / "fuzz"
     ],
 )
 def test_no_findings(script, count):
-    if script == "kills" and sys.platform == "win32":
-        pytest.skip("needs fork")
+    if script == "kills":
+        pytest.importorskip("distributed", reason="needs manifoldknn[dask]")
+        pytest.importorskip("uvicorn", reason="needs manifoldknn[label]")
+        if sys.platform == "win32":
+            pytest.skip("needs fork")
     if script == "pages":
         pytest.importorskip("playwright", reason="needs playwright")
         pytest.importorskip("uvicorn", reason="needs manifoldknn[label]")
