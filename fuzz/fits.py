@@ -113,7 +113,7 @@ def expected(X, y, must, cannot, model):
     D = oracle.distances(X, model.metric)
     sigma = model.sigma
     if sigma == "auto":
-        sigma = oracle.width(D, oracle.nearest(D), model.graph, k)
+        sigma = oracle.width(D, model.graph, k)
     L = oracle.log_weights(
         D, y, graph=model.graph, k=k, sigma=sigma, depth=model.tree_depth, theta=model.theta,
         must=must, cannot=cannot,
