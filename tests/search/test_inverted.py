@@ -70,6 +70,15 @@ def test_cosine():
     assert np.isclose(found.distances[:, 0], true.distances[:, 0], atol=1e-5).mean() > 0.98
 
 
+def test_rows_without_a_direction_are_one_away_from_all():
+    X = clustered(900, 20)
+    X[::9] = 0
+    index = InvertedIndex(X, metric="cosine")
+    for found in (index.among_samples(10), index.query(X, 10)):
+        np.testing.assert_allclose(found.distances[::9], 1.0)
+        assert not np.isin(found.indices[1::9], np.arange(0, 900, 9)).any()
+
+
 def test_far_from_the_origin_in_double_precision():
     X = 1e6 + clustered(2000, 30)
     found, true = InvertedIndex(X).among_samples(10), ExactIndex(X).among_samples(10)

@@ -107,6 +107,7 @@ class InvertedIndex(NeighborIndex):
             # Moved to the origin before it is rounded to single precision.
             self._center = X.mean(axis=0, dtype=np.float64)
         self._rows = self._single(X)
+        self._directed = np.any(self._rows, axis=1) if metric == "cosine" else None
         self._lists: Any = None
         self._ready()
 
@@ -265,6 +266,9 @@ class InvertedIndex(NeighborIndex):
         pointers = [faiss.swig_ptr(a) for a in (rows, sources, self._rows, targets, out)]
         faiss.pairwise_indexed_L2sqr(rows.shape[1], found.size, *pointers)
         squared = out.reshape(found.shape)
+        if self._directed is not None:  # who has no direction is 1 away from all
+            squared[~self._directed[np.maximum(found, 0)]] = 2.0
+            squared[~np.any(rows[asked], axis=1)] = 2.0
         squared[(found < 0) | (found == own[:, None])] = np.inf
         return squared
 
