@@ -144,6 +144,10 @@ def test_rows_without_a_direction_are_one_away_from_all():
     D = pairwise_distances(X, metric="cosine")
     taken = np.take_along_axis(D, found.indices, axis=1)
     np.testing.assert_allclose(found.distances, taken, atol=1e-12)
+    lists = found.indices.tolist()
+    for i in range(12):  # the same distance from both sides, or one of them would decide a tie
+        for j, distance in zip(lists[i], found.distances[i]):
+            assert distance == found.distances[j, lists[j].index(i)]
     assert found.indices[2].tolist() == [0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11]
     with pytest.raises(ValueError, match=r"says nothing of rows whose values are all equal"):
         ExactIndex(X, metric="correlation")

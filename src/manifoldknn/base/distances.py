@@ -151,7 +151,7 @@ def unit_rows(X: Array, metric: str) -> Floats:
 def angular_pairs(A: Array, B: Array, metric: str) -> Floats:
     """Return the distance between every row of A and that of the same number in B, by direction."""
     a, b = unit_rows(A, metric), unit_rows(B, metric)
-    none = (a[:, -1] > 0) & (b[:, -1] > 0)
+    none = (a[:, -1] > 0) | (b[:, -1] > 0)
     return np.where(none, 1.0, 0.5 * np.square(row_norms(a - b)))
 
 
@@ -192,7 +192,7 @@ def distance_blocks(
             np.square(distances, out=distances)
             distances *= 0.5
             none = X[:, -1] > 0
-            distances[np.ix_(none[part], none)] = 1.0
+            distances[none[part]], distances[:, none] = 1.0, 1.0
         yield part, distances
 
 

@@ -245,7 +245,13 @@ class ExactIndex(NeighborIndex):
         """Return the nearest of `unit_rows` by the angle between them."""
         found = self._nearest(Q, n_neighbors, itself)
         found.distances[:] = 0.5 * np.square(found.distances)
-        none = np.flatnonzero(Q[:, -1])  # rows without a direction are 1 away from all
+        # Rows without a direction are 1 away from all: exactly, whichever of two is asked.
+        lost = self.X[found.indices, -1] > 0
+        found.distances[lost] = 1.0
+        some = np.flatnonzero(lost.any(axis=1))
+        again = sorted_neighbors(found.indices[some], found.distances[some], n_neighbors)
+        found.indices[some], found.distances[some] = again
+        none = np.flatnonzero(Q[:, -1])
         first = np.tile(np.arange(min(n_neighbors + 1, self.n_samples)), (len(none), 1))
         away = np.ones(first.shape)
         if itself is not None:
