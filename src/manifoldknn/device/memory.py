@@ -187,7 +187,8 @@ def _search_bytes(
         if metric in ANGULAR and itemsize in (4, 8):  # directions, searched as Euclidean rows
             return 20 * values, 16 * values + blocks
         copies = 2 * itemsize if metric == "cosine" else 16
-        return 0.0, copies * values + blocks
+        held = 0.0 if itemsize == 8 else 8.0 * values  # in double precision
+        return held, copies * values - held + blocks
     turned = 16 * values if d <= TREE_TRIED_DIMENSIONS else 0.0
     return (itemsize + 4) * values, turned + blocks
 

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import pairwise_distances
 
 from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.distances import (
     EUCLIDEAN,
+    all_pairs,
     angular_pairs,
     euclidean_pairs,
     is_angular,
@@ -229,14 +229,14 @@ class MetricSearch(PartSearch):
         some = members[:: -(-len(members) // _TRIED_MEMBERS)]
         if len(some) == 1:
             return int(some[0])
-        away = pairwise_distances(self.X[some], metric=self.metric)
+        away = all_pairs(self.X[some], self.X[some], self.metric)
         return int(some[np.argmin(away.sum(axis=1))])
 
     def _distances_of(self, points: Any, part: int | None = None) -> Measure:
         del part  # distances are the same for all
 
         def measure(rows: Ints) -> Array:
-            return np.asarray(pairwise_distances(points, self.X[rows], metric=self.metric))
+            return all_pairs(points, self.X[rows], self.metric)
 
         return measure
 
@@ -268,6 +268,5 @@ def pair_distances(X: Any, one: Ints, other: Ints, *, metric: Any) -> Floats:
         if is_angular(X, metric):
             out[some] = angular_pairs(X[one[some]], X[other[some]], metric)
             continue
-        away = pairwise_distances(X[one[some]], X[other[some]], metric=metric)
-        out[some] = np.diagonal(away)
+        out[some] = np.diagonal(all_pairs(X[one[some]], X[other[some]], metric))
     return out

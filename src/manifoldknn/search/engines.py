@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldknn.base import Array, Floats
-from manifoldknn.base.distances import EUCLIDEAN
+from manifoldknn.base.distances import ANGULAR, EUCLIDEAN
 from manifoldknn.search.inverted import InvertedIndex
 from manifoldknn.search.neighbors import ExactIndex, NeighborIndex, Neighbors
 from manifoldknn.search.repeated import RepeatedIndex, many_equal
@@ -38,11 +38,15 @@ def open_index(
     if not isinstance(neighbors, str):
         later = partial(open_index, X, "auto", metric=metric, n_jobs=n_jobs, seed=seed)
         return GivenIndex(X, *lists_brought(neighbors), metric=metric, otherwise=later)
-    repeated = None if callable(metric) else many_equal(X)  # of a function, d(x, x) may be anything
+    # Of a function, d(x, x) may be anything.
+    everyone, repeated = X, None if callable(metric) else many_equal(X)
     if repeated is not None:
-        first, kinds = repeated
-        logger.info("%d of %d rows are distinct", len(first), len(kinds))
-        X, everyone = X[first], X
+        X = X[repeated[0]]
+        # Rows of zeros have no direction, so that not even their copies are near.
+        if metric in ANGULAR and np.min(abs(X).sum(axis=1)) == 0:
+            X, repeated = everyone, None
+        else:
+            logger.info("%d of %d rows are distinct", X.shape[0], everyone.shape[0])
     name = automatic_engine(X, metric) if neighbors == "auto" else neighbors
     logger.info("neighbour search: %s", name)
     index: NeighborIndex
@@ -50,7 +54,7 @@ def open_index(
         index = InvertedIndex(X, metric=metric, n_jobs=n_jobs, seed=seed)
     else:
         index = ExactIndex(X, metric=metric, n_jobs=n_jobs)
-    return index if repeated is None else RepeatedIndex(everyone, kinds, index)
+    return index if repeated is None else RepeatedIndex(everyone, repeated[1], index)
 
 
 def is_quick(n: int, d: int) -> bool:

@@ -20,6 +20,7 @@ from scipy.sparse.linalg import splu
 
 from manifoldknn.base import Floats, Ints
 
+_ROUNDED = 1e-3  # more than a row of P can be wrong: logarithms go to -1e12
 _LOG_UNDERFLOW = np.log(1e-290)  # what underflow can lose of numbers up to 1
 
 
@@ -74,7 +75,15 @@ class DenseInverse:
         matrix = s.T  # column by column in memory, as LAPACK wants it
         matrix *= -alpha
         matrix[np.diag_indices_from(matrix)] += 1.0
-        self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
+        try:
+            self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
+        except linalg.LinAlgError:
+            # Weights whose logarithms are beyond 1e9, of which users are warned, lack the digits
+            # that make rows of P sum up to 1. What was not overwritten is above the diagonal.
+            upper = np.triu(matrix, 1)
+            matrix = upper + upper.T
+            matrix[np.diag_indices_from(matrix)] = 1.0 + _ROUNDED
+            self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
 
     def log_solution(self, rhs: Floats) -> Floats:
         """Return log (A⁻¹ rhs), with errors of no more than exp(log_error)."""

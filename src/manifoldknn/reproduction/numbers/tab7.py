@@ -27,7 +27,7 @@ _ONCE = read_toml("seconds.toml")["tab7"]  # dearer than some seconds: a single 
 
 def _cells(plan: Plan) -> list[Cell]:
     return [
-        Cell("tab7", (data, ratio, method), _ONCE[data].get(method, 0.3 * _RUNS), alone=True)
+        Cell("tab7", (data, ratio, method), _ONCE[data].get(method, 0.9), alone=True)
         for data, ratio, method in product(_SETS, RATIOS, _METHODS)
         if not (plan.quick and method in _ONCE[data])
     ]
