@@ -99,11 +99,12 @@ def test_every_quoted_number_is_in_a_file_and_none_is_left_over():
     assert quoted["tables"] == set(measured.told()["tables"])
     for name in quoted["values"]:
         assert float(measured.value(name)) >= 0
+        assert measured.commit(measured.told()["values"][name]["file"]) != "unknown", name
     for name in quoted["tables"]:
         head, rows = measured.table(name)
         assert rows
         assert {len(row) for row in rows} == {len(head)}
-        assert measured.origin(name)
+        assert "not recorded" not in measured.origin(name)
 
 
 def typed(text, pattern=NUMBER):
