@@ -161,11 +161,23 @@ def test_files_that_hold_the_same_measurement_agree():
     methods = {"classes": "mkNN default", "neighbors": "mkNN, the paper's vote"}
     for data in ("usps", "segmentation", "banknote", "pendigits", "multifeature", "satlog"):
         for protocol in ("b3", "r3", "r10"):
+            where = {"data": data, "protocol": protocol}
             for vote, method in methods.items():
-                where = {"data": data, "protocol": protocol}
                 one = measured.mean("draws-errors.csv", where | {"vote": vote}, "error")
                 other = measured.mean("draws.csv", where | {"method": method}, "error")
                 assert one == pytest.approx(other, abs=0.05)
+            ours = measured.mean("draws-errors.csv", where | {"vote": "classes"}, "error")
+            if protocol != "b3":
+                where["method"] = "manifoldknn"
+                assert measured.mean("others.csv", where, "error") == pytest.approx(ours, abs=0.05)
+    for data in ("segmentation", "satlog", "usps", "pendigits"):
+        ours = {"data": data, "protocol": "r10", "vote": "classes"}
+        one = measured.mean("draws-errors.csv", ours, "error")
+        other = measured.mean("draws-partner.csv", {"data": data, "who": "densities"}, "error")
+        assert one == pytest.approx(other, abs=0.05)
+    of_mnist = {"setting": "mnist", "labelled": "100"}
+    one = measured.mean("mnist.csv", {"method": "manifoldknn"}, "error_pct")
+    assert one == pytest.approx(measured.mean("many.csv", of_mnist, "error_pct"), abs=0.005)
 
 
 def test_readme_is_short_and_its_tables_are_those_of_the_files():
