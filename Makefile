@@ -95,7 +95,7 @@ format: .venv/.for-lint ## put style and formatting right where that is safe
 
 clean: ## remove the environments, caches and build products
 	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
-	rm -rf docs/gallery docs/tutorials docs/reference/generated docs/changelog.rst docs/questions/cluster.rst
+	rm -rf docs/gallery docs/tutorials docs/reference/generated docs/changelog.rst
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Below: the environments. A stamp file says that something is installed; it is

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from machine import machine, versions
+from machine import commit, machine, versions
 from samples import load
 from scipy import sparse
 from sklearn.neighbors import KNeighborsClassifier
@@ -317,6 +317,7 @@ def main(arguments=None):
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "online.json"
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    here = {**machine(), "commit": commit()}  # before a file of results changes the tree
     for name in options.parts or PARTS:
         rows = PARTS[name](options)
         if options.only and name == "error":  # the other sets stay as they were
@@ -324,7 +325,7 @@ def main(arguments=None):
             rows = [row for row in before if row["set"] not in options.only] + rows
         print(f"{name}: {PARTS[name].__doc__.splitlines()[0]}\n\n{table(rows)}\n", flush=True)
         when = datetime.now(UTC).strftime("%Y-%m-%d")
-        kept[name] = {"rows": rows, "when": when, "machine": machine(), "versions": versions()}
+        kept[name] = {"rows": rows, "when": when, "machine": here, "versions": versions()}
         write(path, json.dumps(kept, indent=1, default=float) + "\n")
     pages = ["# Learning from a stream\n\nWritten by `python benchmarks/online.py`."]
     for name in [part for part in PARTS if part in kept]:

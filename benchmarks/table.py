@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from machine import commit
 
 RESULTS = Path(__file__).parent / "results"
 N_COLUMNS, N_CLASSES, PER_CLASS = 50, 5, 10
@@ -98,6 +99,7 @@ def text_of(found):
         "peak of the whole process, by the file": f"{peak / found['file']:.2f}",
         "peak beyond the imports, by the table in memory": f"{beyond / table:.2f}",
         "seconds": f"{found['seconds']:.1f}",
+        "commit": commit(),
     }
     rows = "".join(f"| {name} | {value} |\n" for name, value in lines.items())
     return (

@@ -184,38 +184,14 @@ def _kind(value: Any) -> str:
 
 
 def changelog_page() -> str:
-    """Return CHANGELOG.md as reStructuredText."""
-    head, _, rest = from_markdown(ROOT / "CHANGELOG.md").partition("\n\n")
-    note = "Times and sizes in this list were measured when each change was made."
-    return f"{head}\n\n{note}\n\n{rest}"
-
-
-def cluster_page() -> str:
-    """Return ``docs/ten-million-rows.md`` as reStructuredText."""
-    return from_markdown(ROOT / "docs" / "ten-million-rows.md")
-
-
-def from_markdown(path: Path) -> str:
-    """Return a page as reStructuredText: as much of Markdown as our pages have."""
-    lines, code, table = [], False, False
-    for line in path.read_text(encoding="utf-8").splitlines():
+    """Return CHANGELOG.md as reStructuredText: as much of Markdown as it has."""
+    lines = []
+    for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines():
         level = len(line) - len(line.lstrip("#"))
-        if line.startswith("```"):
-            code = not code
-            lines += ["", f".. code-block:: {line[3:] or 'console'}", ""] if code else [""]
-        elif code:
-            lines.append(f"   {line}")
-        elif level and line[level] == " ":
+        if level:
             lines += [_headed(re.sub(r"\[(.+)\]", r"\1", line[level + 1 :]), "=-~"[level - 1])]
-        elif line.startswith("|"):
-            cells = [_inline(cell.strip()) for cell in line.strip("|").split("|")]
-            if not table:
-                lines += ["", ".. list-table::", "   :header-rows: 1", ""]
-            if set(line) - set("|- "):
-                lines += [f"   {' ' if i else '*'} - {cell}" for i, cell in enumerate(cells)]
         else:
             lines.append(_inline(line))
-        table = line.startswith("|")
     return "\n".join(lines) + "\n"
 
 
@@ -229,8 +205,7 @@ def _inline(text: str) -> str:
 def write_pages(folder: Path) -> None:
     """Write the pages that differ from what is there."""
     pages = {"reference/api.rst": api_page, "reference/command.rst": cli_page,
-             "reference/json.rst": json_page, "questions/cluster.rst": cluster_page,
-             "changelog.rst": changelog_page}  # fmt: skip
+             "reference/json.rst": json_page, "changelog.rst": changelog_page}  # fmt: skip
     for name, make in pages.items():
         path, text = folder / name, make()
         path.parent.mkdir(exist_ok=True)

@@ -3,12 +3,14 @@
 ``measured.toml`` says where each stands. Pages take a number by ``:measured:`name``` and a table by
 ``.. measured:: name``, so that none is ever typed by hand.
 
-    python docs/measured.py          writes the tables of README.md anew
+    python docs/measured.py          after measuring: writes the tables of README.md anew, and the
+                                     hashes of the files, so that no number in them changes unseen
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import tomllib
 from functools import cache
@@ -18,6 +20,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FOLDERS = (ROOT / "benchmarks" / "results", ROOT / "docs" / "reproduction" / "csv")
 README = ROOT / "README.md"
+HASHES = Path(__file__).with_suffix(".sha256")
 
 
 @cache
@@ -26,14 +29,23 @@ def told() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
+def path_of(name: str) -> Path:
+    """Return where a file of results is."""
+    return next(folder / name for folder in FOLDERS if (folder / name).exists())
+
+
 @cache
 def records(source: str) -> list[dict[str, Any]]:
-    """Return the rows of a CSV file, or of ``file.json#case``; of Markdown one, by its names."""
+    """Return the rows of a CSV file, or of ``file.json#case``.
+
+    JSON without a case has a row for each; Markdown has one row, by its names.
+    """
     name, _, case = source.partition("#")
-    path = next(folder / name for folder in FOLDERS if (folder / name).exists())
-    text = path.read_text(encoding="utf-8")
+    text = path_of(name).read_text(encoding="utf-8")
     if case:
         return json.loads(text)[case]["rows"]
+    if name.endswith(".json"):
+        return [{"case": key, **row} for key, row in json.loads(text).items()]
     if name.endswith(".md"):  # a table of names and numbers
         cells = (line.strip("| ").split(" | ") for line in text.splitlines() if line[:1] == "|")
         return [{pair[0]: pair[1].split()[0] for pair in cells if len(pair) == 2}]
@@ -149,9 +161,8 @@ def origin(name: str) -> str:
     """Return in words where a table comes from."""
     parts = []
     for source in sources(name):
-        file = source.partition("#")[0]
-        folder = next(f for f in FOLDERS if (f / file).exists()).relative_to(ROOT)
-        parts.append(f"{folder}/{file} ({_at(source)})")
+        path = path_of(source.partition("#")[0]).relative_to(ROOT)
+        parts.append(f"{path} ({_at(source)})")
     return "; ".join(parts)
 
 
@@ -167,6 +178,18 @@ def markdown(name: str) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def hashes() -> str:
+    """Return the hashes of all files that are quoted, as ``sha256sum`` writes them."""
+    quoted = [spec["file"] for spec in told()["values"].values()]
+    quoted += [source for name in told()["tables"] for source in sources(name)]
+    paths = sorted({path_of(source.partition("#")[0]) for source in quoted})
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(ROOT).as_posix()}\n"
+        for path in paths
+    ]
+    return "".join(lines)
+
+
 def readme() -> str:
     """Return README.md with its tables made anew."""
     text = README.read_text(encoding="utf-8")
@@ -180,3 +203,4 @@ def readme() -> str:
 
 if __name__ == "__main__":
     README.write_text(readme(), encoding="utf-8")
+    HASHES.write_text(hashes(), encoding="utf-8")

@@ -62,7 +62,6 @@ plt.show()
 #
 # - Give X as float32: it is never copied whole to double precision.
 # - ``verbose=1`` says which stage is running and how long it will still take.
-# - A ``sharpness`` of your own leaves out hiding labels, which takes about half of the time. Probabilities are then not
-#   calibrated.
+# - A ``sharpness`` of your own leaves out hiding labels, a large part of a fit. Probabilities are then not calibrated.
 # - Labels cost nothing: give all you have.
 # - Neighbours you have already can be brought along: ``neighbors=(indices, distances)``. Bring 30 per row and itself.
