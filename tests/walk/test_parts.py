@@ -187,6 +187,19 @@ def test_a_class_in_some_parts_with_others_near():
     np.testing.assert_allclose(found.log_values[near], expected[near], atol=2e-6)
 
 
+def test_how_far_a_class_is_beyond_what_is_looked_at():
+    """The prior of the sharpness goes by it; levels alone leave nothing of such classes."""
+    rng = np.random.default_rng(0)
+    log_w = clusters(rng, [80, 10, 10], [(0, 1), (1, 2)], [-200.0, -200.0])
+    graph, nobody = graph_of(log_w, np.full(100, -1)), np.full(100, -1)
+    columns = Columns(np.array([0, 20, 85]), np.arange(3), np.zeros(3), np.zeros((1, 3)), 4.0)
+    found = solve_by_parts(graph, columns, **ACCURACY)
+    assert found.reach == 4.0
+    expected = exact_logs(log_w, nobody, columns, 0.99)
+    np.testing.assert_allclose(found.log_values, expected, atol=2e-6)
+    assert np.isneginf(solve_by_levels(graph, columns, **ACCURACY).log_values).any()
+
+
 def test_very_many_weak_edges_are_right_too():
     """More comes back than over a single edge; it takes longer."""
     rng = np.random.default_rng(0)
