@@ -210,7 +210,7 @@ class Labels:
         time.sleep(0.1)  # until signals mean what they should
         os.kill(number, signal.SIGINT)
         again = ended(number)
-        if again != GENTLE[signal.SIGINT] or self._beside() or leftovers():
+        if again not in (0, GENTLE[signal.SIGINT]) or self._beside() or leftovers():
             wrong.append(f"{again}, {self._beside()}, {leftovers()} after the next run")
         with sqlite3.connect("in.csv.labels.sqlite") as file:
             bodies = [json.loads(body) for (body,) in file.execute("SELECT body FROM entries")]
