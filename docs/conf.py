@@ -65,7 +65,14 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "header_links_before_dropdown": 7,
 }
-html_sidebars = {"index": [], "start": [], "faq": [], "glossary": [], "changelog": [], "comparison": []}
+html_sidebars = {
+    "index": [],
+    "start": [],
+    "faq": [],
+    "glossary": [],
+    "changelog": [],
+    "comparison": [],
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples/gallery", "../examples/tutorials"],

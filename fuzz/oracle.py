@@ -1,5 +1,7 @@
 """The method in logarithms, pair by pair: slow, literal, and nothing of the library in it.
 
+Pairs and trees come from `tests/oracles.py`; distances, weights and walks are its own.
+
 Elimination of D - αW never subtracts: a row keeps what its walkers lose, (1 - α)d, beside the
 weights of its edges, and its diagonal is their sum. So every number is right to rounding, for any
 α below 1, and as logarithms numbers may have any size.
@@ -7,6 +9,8 @@ weights of its edges, and its diagonal is their sum. So every number is right to
 
 import numpy as np
 from scipy.spatial.distance import cdist
+
+import oracles
 
 NOTHING = -np.inf
 
@@ -18,26 +22,35 @@ def distances(X, metric):
         return np.array([[metric(a, b) for b in X] for a in X])
     if metric in ("cosine", "correlation"):
         X = X - X.mean(axis=1, keepdims=True) if metric == "correlation" else X
-        X = X / np.abs(X).max(axis=1, keepdims=True)
-        X = X / np.sqrt((X**2).sum(axis=1, keepdims=True))
-        return 0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2)
+        X = X / _power_of_two(np.abs(X).max(axis=1, keepdims=True))
+        lengths = _norms(X)[:, None]
+        X = X / np.where(lengths > 0, lengths, 1.0)
+        D = 0.5 * _norms(X[:, None] - X[None]) ** 2
+        return np.where((lengths > 0) & (lengths.T > 0), D, 1.0)  # no direction: 1 from all
+    if metric == "braycurtis":  # 0 between rows of zeros
+        sums = np.abs(X[:, None]) + np.abs(X[None])
+        apart = np.abs(X[:, None] - X[None]).sum(axis=2)
+        return apart / np.where(sums.any(axis=2), sums.sum(axis=2), 1.0)
     if metric != "euclidean":
         return cdist(X, X, {"manhattan": "cityblock"}.get(metric, metric))
     away = X[:, None] - X[None]
-    unit = 2.0 ** np.frexp(np.abs(away).max())[1]
-    return unit * np.sqrt(((away / unit) ** 2).sum(axis=2))
+    unit = _power_of_two(np.abs(away).max())
+    return unit * _norms(away / unit)
 
 
-def nearest(D):
-    """All others of every row, by (distance, number)."""
-    n = len(D)
-    return [[j for j in np.lexsort((np.arange(n), D[i])).tolist() if j != i] for i in range(n)]
+def _power_of_two(values):
+    """Return one of the size of each: to divide by it changes no digit."""
+    return 2.0 ** np.frexp(values)[1]
 
 
-def width(D, lists, graph, k):
-    n = len(D)
-    listed = min(max(k, 7, 30 if graph == "pruned" else 0), n - 1)
-    d = np.array([[D[i, j] for j in lists[i][:listed]] for i in range(n)])
+def _norms(X):
+    return np.sqrt(np.einsum("...j,...j", X, X))  # rounded as the library does, for ties' sake
+
+
+def width(D, graph, k):
+    """Sigma, also where many rows are equally far from each other."""
+    listed = min(max(k, 7, 30 if graph == "pruned" else 0), len(D) - 1)
+    d = np.sort(D + np.diag(np.full(len(D), np.inf)), axis=1)[:, :listed]
     seventh, first = d[:, min(7, listed) - 1], d[:, 0]
     spread = (seventh - first) * (seventh + first)
     typical = np.median(spread)
@@ -47,37 +60,12 @@ def width(D, lists, graph, k):
     return 0.75 * np.sqrt(typical)
 
 
-def _ordered(i, j):
-    return (i, j) if i < j else (j, i)
-
-
-def pairs(D, lists, graph, k):
-    """Pairs that carry the third rule of Table 1."""
-    n = len(D)
-    everyone = [(i, j) for i in range(n) for j in range(i + 1, n)]
-    if graph == "full":
-        return set(everyone)
-    near = [set(found[:k]) for found in lists]
-    if graph == "union":
-        return {_ordered(i, j) for i in range(n) for j in near[i]}
-    chosen = {_ordered(i, j) for i in range(n) for j in near[i] if i in near[j]}
-    chosen |= {_ordered(i, j) for i in range(n) for j in lists[i][:3]}
-    candidates = {_ordered(i, j) for i in range(n) for j in lists[i][: max(30, k)]}
-    part = list(range(n))
-    for group in (candidates, everyone):  # Kruskal, first among candidates
-        for i, j in sorted(group, key=lambda pair: (D[pair], pair)):
-            if part[i] != part[j]:
-                chosen.add((i, j))
-                old, new = part[i], part[j]
-                part = [new if p == old else p for p in part]
-    return chosen
-
-
 def log_weights(D, codes, *, graph, k, sigma, depth, theta, must=(), cannot=()):
     """Table 1 and the strengthened trees."""
-    n, lists = len(D), nearest(D)
+    n = len(D)
+    lists = oracles.nearest_by(D, n - 1)
     L = np.full((n, n), NOTHING)
-    for i, j in pairs(D, lists, graph, k):
+    for i, j in oracles.third_rule(D, lists, graph, k):
         L[i, j] = L[j, i] = -0.5 * (D[i, j] / sigma) ** 2
     labeled = np.flatnonzero(codes >= 0)
     for i in labeled:
@@ -88,21 +76,10 @@ def log_weights(D, codes, *, graph, k, sigma, depth, theta, must=(), cannot=()):
             L[i, j] = L[j, i] = value
     np.fill_diagonal(L, NOTHING)
     best = np.zeros((n, n))  # logarithms of factors
-    for root in labeled:
-        earlier, level = {root}, {root}
-        for r in range(1, depth + 1):
-            following = set()
-            for i in level:
-                for j in lists[i][:k]:
-                    if j in earlier:
-                        continue
-                    following.add(j)
-                    if L[i, j] > NOTHING:
-                        t = theta * min(np.expm1(min(-L[i, j], 1.0)), 1.0)
-                        gain = np.log1p(t**r)
-                        best[i, j] = best[j, i] = max(best[i, j], gain)
-            earlier |= following
-            level = following
+    for i, j, r in oracles.tree_pairs(lists, codes, k, depth):
+        if L[i, j] > NOTHING:
+            t = theta * min(np.expm1(min(-L[i, j], 1.0)), 1.0)
+            best[i, j] = best[j, i] = max(best[i, j], np.log1p(t**r))
     return L + best
 
 

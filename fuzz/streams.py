@@ -44,6 +44,8 @@ def struck(at, error):
                 sys.setprofile(None)
                 raise error("struck")
 
+    told = sys.unraisablehook
+    sys.unraisablehook = lambda _: None  # of generators that are struck as they close
     sys.setprofile(look)
     try:
         yield
@@ -54,6 +56,7 @@ def struck(at, error):
         raise
     finally:
         sys.setprofile(None)
+        sys.unraisablehook = told
 
 
 def rows(rng, count):

@@ -27,10 +27,14 @@ def angle(a, b, metric):
 
 def nearest(X, k):
     """The k nearest others of each row, by (distance, index)."""
-    D = distance_matrix(X)
+    return nearest_by(distance_matrix(X), k)
+
+
+def nearest_by(D, k):
+    """The same, by distances of all pairs."""
     lists = []
-    for i in range(len(X)):
-        others = sorted((j for j in range(len(X)) if j != i), key=lambda j: (D[i, j], j))
+    for i in range(len(D)):
+        others = sorted((j for j in range(len(D)) if j != i), key=lambda j: (D[i, j], j))
         lists.append(others[:k])
     return lists
 
@@ -65,10 +69,17 @@ class Parts:
         return a != b
 
 
-def pruned_pairs(X, lists, k, candidates=30):
-    """Mutual neighbours, 3 nearest, spanning tree, and the joining of parts."""
-    n = len(X)
-    D = distance_matrix(X)
+def third_rule(D, lists, graph, k, candidates=30):
+    """Pairs that carry the third rule: all, the union's, or those of the pruned graph.
+
+    These are mutual neighbours, 3 nearest, spanning tree, and the joining of parts.
+    """
+    n = len(D)
+    everything = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    if graph == "full":
+        return set(everything)
+    if graph == "union":
+        return union_pairs(lists, k)
     pairs = set()
     for i in range(n):
         for j in lists[i][:k]:
@@ -81,18 +92,15 @@ def pruned_pairs(X, lists, k, candidates=30):
     for i, j in sorted(candidate, key=lambda p: (D[p], p)):
         if parts.join(i, j):
             pairs.add((i, j))
-    everything = [(i, j) for i in range(n) for j in range(i + 1, n)]
     for i, j in sorted(everything, key=lambda p: (D[p], p)):
         if parts.join(i, j):
             pairs.add((i, j))
     return pairs
 
 
-def tree_factors(W, lists, codes, k, depth, theta):
-    """Strongest factor of every pair over all trees and directions, as a matrix."""
-    n = len(W)
-    factor = np.ones((n, n))
-    for root in range(n):
+def tree_pairs(lists, codes, k, depth):
+    """Parents, children and levels in the strengthened trees of all labelled rows."""
+    for root in range(len(lists)):
         if codes[root] < 0:
             continue
         earlier, level = {root}, {root}
@@ -103,12 +111,18 @@ def tree_factors(W, lists, codes, k, depth, theta):
                     if j in earlier:
                         continue
                     following.add(j)
-                    if W[i, j] > 0:
-                        t = theta * (1 if W[i, j] <= 0.5 else (1 - W[i, j]) / W[i, j])
-                        best = max(factor[i, j], 1 + t**r)
-                        factor[i, j] = factor[j, i] = best
+                    yield i, j, r
             earlier |= following
             level = following
+
+
+def tree_factors(W, lists, codes, k, depth, theta):
+    """Strongest factor of every pair over all trees and directions, as a matrix."""
+    factor = np.ones((len(W), len(W)))
+    for i, j, r in tree_pairs(lists, codes, k, depth):
+        if W[i, j] > 0:
+            t = theta * (1 if W[i, j] <= 0.5 else (1 - W[i, j]) / W[i, j])
+            factor[i, j] = factor[j, i] = max(factor[i, j], 1 + t**r)
     return factor
 
 
@@ -117,12 +131,7 @@ def constrained_graph(X, codes, *, graph, k, sigma, depth, theta, must=(), canno
     n = len(X)
     lists = nearest(X, n - 1)
     D = distance_matrix(X)
-    if graph == "full":
-        pairs = {(i, j) for i in range(n) for j in range(i + 1, n)}
-    elif graph == "union":
-        pairs = union_pairs(lists, k)
-    else:
-        pairs = pruned_pairs(X, lists, k)
+    pairs = third_rule(D, lists, graph, k)
     must, cannot = ({tuple(sorted(pair)) for pair in links} for links in (must, cannot))
     W = np.zeros((n, n))
     for i in range(n):

@@ -68,7 +68,7 @@ MODULES = {
     },
 }
 ROOMS = {
-    "base", "cli", "device", "drawing", "extend", "files", "graph", "insight", "labelling", "model",
+    "base", "cli", "device", "extend", "files", "graph", "insight", "labelling", "model",
     "reporting", "reproduction", "search", "tables", "vote", "walk",
 }  # fmt: skip
 

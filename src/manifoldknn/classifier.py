@@ -21,7 +21,7 @@ from manifoldknn.exceptions import warn_caller
 from manifoldknn.extend.belonging import belonging_of
 from manifoldknn.extend.offmanifold import OwnResiduals, ReconstructionError
 from manifoldknn.graph.links import HandLinks, check_links, hand_links
-from manifoldknn.model.answering import answered, new_rows, predicted
+from manifoldknn.model.answering import answered, new_rows, predicted, true_codes
 from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels, warned_of_far_rows
 from manifoldknn.model.deciding import deciders
 from manifoldknn.model.fitted import Fitted, all_or_nothing
@@ -35,7 +35,6 @@ from manifoldknn.model.geometry import (
 from manifoldknn.model.hidden_labels import hidden_labels
 from manifoldknn.model.quality import errors_of, oddities_of, off_manifold_limit
 from manifoldknn.model.rowids import grown_row_index, numbered_pairs, own_names
-from manifoldknn.model.scoring import true_codes
 from manifoldknn.model.stream import (
     changed_labels,
     check_first_labels,
@@ -55,8 +54,13 @@ from manifoldknn.vote.hidden import (
     judged,
 )
 from manifoldknn.vote.partner import LOUDEST, Partner, first_partner
-from manifoldknn.vote.powers import best_powers
-from manifoldknn.vote.sharpness import best_sharpness, resolved_reach, shown_reach, usual_sharpness
+from manifoldknn.vote.sharpness import (
+    best_powers,
+    best_sharpness,
+    resolved_reach,
+    shown_reach,
+    usual_sharpness,
+)
 from manifoldknn.vote.votes import ClassVote, NeighborVote, Vote, class_prior
 from manifoldknn.vote.walks import Walked
 from manifoldknn.walk.choose import chosen_alpha

@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from manifoldknn.base.atomic import replaced_file, temporary_folder, together
+from manifoldknn.base.atomic import replaced_file, replaced_folder, temporary_folder, together
 
 needs_locks = pytest.mark.skipif(os.name == "nt", reason="locks of POSIX")
 
@@ -278,3 +278,23 @@ def test_interrupted_between_two_names(tmp_path, monkeypatch, names):
     wanted = b"new" if names == "a" else b"old"
     assert [(tmp_path / name).read_bytes() for name in names] == [wanted] * len(names)
     assert sorted(os.listdir(tmp_path)) == list(names)
+
+
+@needs_locks
+def test_a_folder_appears_whole(tmp_path):
+    """One that a killed run left is removed by the next; it stayed for ever."""
+    left = tmp_path / ".answers.abcd1234.part"
+    left.mkdir()
+    (left / "part").write_text("half")
+    with replaced_folder(tmp_path / "answers") as aside:
+        assert not left.exists()
+        (aside / "part").write_text("whole")
+        assert not (tmp_path / "answers").exists()
+    assert os.listdir(tmp_path) == ["answers"]
+    assert (tmp_path / "answers" / "part").read_text() == "whole"
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "answers").stat().st_mode) == 0o777 & ~mask
+    with pytest.raises(RuntimeError), replaced_folder(tmp_path / "other"):
+        raise RuntimeError
+    assert os.listdir(tmp_path) == ["answers"]

@@ -87,6 +87,18 @@ def test_distance_blocks_over_blocks_of_samples(monkeypatch, form, dtype, metric
     np.testing.assert_allclose(found, expected, atol=1e-3 if dtype == np.float32 else 1e-7)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bray_curtis_of_rows_of_zeros_and_of_opposites(dtype):
+    """In `pairwise_distances` these are 0/0 and x/0."""
+    X = np.array([[1, -2], [0, 0], [0, 0], [-1, 2], [2, 3]], dtype=dtype)
+    ((_, found),) = distance_blocks(X, np.arange(5), metric="braycurtis")
+    expected = [
+        [0, 1, 1, 1, 6 / 8], [1, 0, 0, 1, 1], [1, 0, 0, 1, 1], [1, 1, 1, 0, 4 / 8],
+        [6 / 8, 1, 1, 4 / 8, 0],
+    ]  # fmt: skip
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
 @pytest.mark.parametrize("X", [np.ones((70, 30)), sparse.eye_array(70, 10**6, format="csr")])
 def test_row_blocks_cover_all_rows_once(monkeypatch, X):
     monkeypatch.setattr(distances_module, "_ROW_BYTES", 8 * 30 * 8)

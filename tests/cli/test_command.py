@@ -107,3 +107,24 @@ def test_codes_are_passed_on(capsys, monkeypatch):
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert main(["classify", "no such file.csv", "--label", "x"]) == 2
     assert "there is no file" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_no_room_even_for_the_libraries():
+    """It ended in a traceback."""
+    import resource
+
+    done = subprocess.run(
+        [sys.executable, "-m", "manifoldknn", "classify", str(FLOWERS), "--label", "species"],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(SOURCE)}, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (250_000_000, 250_000_000)),
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("manifoldknn: error: the limit on address space leaves no room")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_library_that_is_missing_is_no_question_of_memory(monkeypatch):
+    monkeypatch.setitem(sys.modules, "manifoldknn.cli.main", None)
+    with pytest.raises(ImportError):
+        main(["classify", str(FLOWERS), "--label", "species"])

@@ -34,7 +34,7 @@ def bad(value):
         (bad(torch.nan), Y, "Input X contains NaN.*Remove or replace"),
         (bad(torch.inf), Y, "Input X contains infinity"),
         (torch.rand(3), Y, "Expected 2D array"),
-        (torch.rand(3, 0), Y, "at least one column"),
+        (torch.rand(3, 0), Y, "minimum of 1 is required"),
         (torch.rand(1, 2), [0], "minimum of 2 is required"),
         (torch.rand(3, 2), [0, 1], "3 rows and 2 labels"),
         (torch.rand(3, 2), None, "requires y to be passed"),

@@ -222,6 +222,9 @@ def test_bad_input_is_told_before_heavy_work(client, tmp_path):
         model.fit(pattern, "y")
     with pytest.raises(ValueError, match="has no column 'w'"):
         model.fit(pattern, "w")
+    table[["y"]].to_parquet(tmp_path / "bare.parquet")
+    with pytest.raises(ValueError, match="has no column of numbers beside the labels"):
+        model.fit(str(tmp_path / "bare.parquet"), "y")
     with pytest.raises(ValueError, match="No file is named"):
         model.fit(str(tmp_path / "nothing-*.parquet"), "y")
     with pytest.raises(ValueError, match="needs a checkpoint"):

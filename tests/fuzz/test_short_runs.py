@@ -1,6 +1,7 @@
 """Short runs of the attacks in `fuzz`; `make fuzz` makes the long ones."""
 
 import ast
+import contextlib
 import random
 import runpy
 import shutil
@@ -23,10 +24,16 @@ FUZZ = Path(__file__).parents[2] / "fuzz"
     ],
 )
 def test_no_findings(script, count):
-    if script == "kills" and sys.platform == "win32":
-        pytest.skip("needs fork")
-    if script == "pages" and not shutil.which("chromium"):
-        pytest.skip("needs chromium")
+    if script == "kills":
+        pytest.importorskip("distributed", reason="needs manifoldknn[dask]")
+        pytest.importorskip("uvicorn", reason="needs manifoldknn[label]")
+        if sys.platform == "win32":
+            pytest.skip("needs fork")
+    if script == "pages":
+        pytest.importorskip("playwright", reason="needs playwright")
+        pytest.importorskip("uvicorn", reason="needs manifoldknn[label]")
+        if not shutil.which("chromium"):
+            pytest.skip("needs chromium")
     more = ["--only", "base/render"] if script == "mutations" else []
     done = subprocess.run(
         [sys.executable, FUZZ / f"{script}.py", "--count", str(count), "--seed", "3", *more],
@@ -63,9 +70,10 @@ def test_a_finding_is_told(script, monkeypatch, capsys):
         if inside["BROWSER"] is None:
             pytest.skip("needs chromium")
 
+        @contextlib.contextmanager
         def raw(payload, folder):
             (folder / "raw.html").write_text(f"<html><body>{payload}</body></html>", "utf-8")
-            return folder / "raw.html"
+            yield (folder / "raw.html").as_uri()
 
         monkeypatch.setitem(inside, "PAGES", {"raw": raw})
         monkeypatch.setitem(inside, "FORMS", inside["FORMS"][:3])

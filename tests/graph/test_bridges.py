@@ -11,7 +11,6 @@ from sklearn.metrics import pairwise_distances
 import manifoldknn.graph.joining as bridges
 from manifoldknn.graph.joining import joining_edges
 from manifoldknn.graph.kernels import GRAPH
-from manifoldknn.graph.partsearch import search_of_parts
 
 short_joining_edges = partial(bridges.short_joining_edges, kernels=GRAPH)
 
@@ -112,7 +111,7 @@ def literal_back_and_forth(D, from_centres, parts, one, other):
 @given(n_parts=st.integers(2, 12), d=st.integers(1, 6), seed=st.integers(0, 2**32 - 1))
 def test_all_together_go_where_each_would_go_alone(n_parts, d, seed):
     X, parts = clusters(n_parts, d, seed, size=20)
-    search = search_of_parts(X, parts, metric="euclidean", n_jobs=1)
+    search = GRAPH.part_search(X, parts, "euclidean", 1)
     one, other = np.array([(i, j) for i in range(n_parts) for j in range(n_parts) if i != j]).T
     found = bridges._back_and_forth(search, one, other)
     D = pairwise_distances(X)

@@ -6,7 +6,7 @@ from scipy.sparse import csgraph
 
 import oracles
 from manifoldknn.graph.edges import pruned_edges, union_edges
-from manifoldknn.graph.kernels import ranked_pairs
+from manifoldknn.graph.kernels import GRAPH
 from manifoldknn.search.neighbors import ExactIndex, Neighbors
 from strategies import problems
 
@@ -28,7 +28,9 @@ def test_pruned_and_union_equal_their_definitions(problem):
         lists = oracles.nearest(X, n - 1)
         candidates = literal_neighbors(X, min(max(30, k), n - 1))
         low, high, length = pruned_edges(X, candidates, k, metric="euclidean")
-        assert set(zip(low.tolist(), high.tolist())) == oracles.pruned_pairs(X, lists, k)
+        assert set(zip(low.tolist(), high.tolist())) == oracles.third_rule(
+            oracles.distance_matrix(X), lists, "pruned", k
+        )
         np.testing.assert_allclose(length, oracles.distance_matrix(X)[low, high], rtol=1e-12)
         low, high, _ = union_edges(literal_neighbors(X, k))
         assert set(zip(low.tolist(), high.tolist())) == oracles.union_pairs(lists, k)
@@ -45,7 +47,7 @@ def test_lists_of_any_length(k):
     np.fill_diagonal(D, np.inf)
     lists = np.argsort(D, axis=1)[:, :k]
     neighbors = Neighbors(lists, np.take_along_axis(D, lists, axis=1))
-    low, high, length, rank_low, rank_high = ranked_pairs(neighbors)
+    low, high, length, rank_low, rank_high = GRAPH.ranked_pairs(neighbors)
     place = np.full(D.shape, k)
     np.put_along_axis(place, lists, np.arange(k), axis=1)
     expected = np.nonzero(np.triu(np.minimum(place, place.T) < k))
@@ -60,7 +62,7 @@ def test_who_is_listed_twice_counts_once():
     """As somebody's own lists may do; the nearer place counts."""
     lists = np.array([[1, 1, 2], [0, 2, 0], [1, 0, 0], [2, 2, 2]])
     distances = np.array([[1.0, 1.0, 3.0], [1.0, 2.0, 4.0], [2.0, 3.0, 3.0], [5.0, 5.0, 5.0]])
-    low, high, length, rank_low, rank_high = ranked_pairs(Neighbors(lists, distances))
+    low, high, length, rank_low, rank_high = GRAPH.ranked_pairs(Neighbors(lists, distances))
     assert list(zip(low.tolist(), high.tolist())) == [(0, 1), (0, 2), (1, 2), (2, 3)]
     assert length.tolist() == [1.0, 3.0, 2.0, 5.0]
     assert rank_low[:3].tolist() == [0, 2, 1]

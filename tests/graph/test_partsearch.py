@@ -6,12 +6,13 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from manifoldknn.graph import partsearch
-from manifoldknn.graph.partsearch import (
-    MetricSearch,
-    ProductSearch,
-    pair_distances,
-    search_of_parts,
-)
+from manifoldknn.graph.kernels import GRAPH
+from manifoldknn.graph.partsearch import MetricSearch, ProductSearch, pair_distances
+
+
+def search_of_parts(X, parts, *, metric, n_jobs=None):
+    return GRAPH.part_search(X, parts, metric, n_jobs)
+
 
 METRICS = ["euclidean", "cosine", "manhattan", "chebyshev", "correlation", "hamming"]
 

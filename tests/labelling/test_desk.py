@@ -86,7 +86,12 @@ def test_two_people_do_not_get_the_same_row_unless_they_should(tmp_path):
         rows = [desk.call("next", {"who": who})["rows"][0]["row"] for who in ("Ann", "Bob")]
         assert rows[0] == rows[1]
         desk.call("mark", {"who": "Ann", "rows": rows[:1], "label": "x"})
+        shown = desk.call("next", {"who": "Bob"})["rows"][0]  # Bob is not told what Ann said
+        assert (shown["row"], shown["label"], shown["marks"]) == (rows[0], None, [])
         desk.call("mark", {"who": "Bob", "rows": rows[:1], "label": "y"})
+        shown = desk.call("row", {"who": "Bob", "row": rows[0]})
+        said = [(mark["who"], mark["label"]) for mark in shown["marks"]]
+        assert said == [("Ann", "x"), ("Bob", "y")]
         review = desk.call("review", {})
         assert [one["said"] for one in review["conflicts"]] == [{"Ann": "x", "Bob": "y"}]
         assert review["agreement"][0]["alike"] == 0

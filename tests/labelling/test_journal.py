@@ -1,5 +1,6 @@
 """Undo and redo against a literal list; nothing that was acknowledged is ever lost."""
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -180,3 +181,15 @@ def test_killed_after_an_acknowledgement(tmp_path):
     journal = Journal(Path(path), "f", "a.csv")
     assert [entry.body["name"] for entry in journal.entries] == [str(k) for k in range(17)]
     journal.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("undo", '{"of": 1}'), ("mark", "cut o"), ("mark", "[")]
+)
+def test_a_damaged_journal_is_refused_in_plain_words(tmp_path, kind, body):
+    path = tmp_path / "j.sqlite"
+    Journal(path, "f", "a.csv").close()
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        file.execute("INSERT INTO entries VALUES (1, '2026', 'Ann', ?, ?)", (kind, body))
+    with pytest.raises(TableError, match=r"j\.sqlite is damaged: bring a copy back"):
+        Journal(path, "f", "a.csv")

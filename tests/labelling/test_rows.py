@@ -40,7 +40,7 @@ def test_nothing_outside_the_folder(rows, row):
 
 @pytest.mark.parametrize("row", [4, 5, 6, 7, 9, 10])
 def test_what_is_no_picture_is_told(rows, row):
-    with pytest.raises(ValueError, match=r"no picture|no name of a file"):
+    with pytest.raises(ValueError, match=r"was not found|is no PNG|no name of a file"):
         rows.picture(row)
 
 

@@ -47,6 +47,18 @@ def test_rows_that_are_too_far_for_their_logarithms_are_told(graph, vote):
         assert model.set_params(sigma=1e3).fit(X, y).fitted_.walk.converged
 
 
+@pytest.mark.parametrize("graph", ["pruned", "union", "full"])
+def test_rows_may_be_as_far_as_can_be(graph):
+    """Where weights had no digits left, Cholesky's factorisation failed with a raw LinAlgError."""
+    X = 1 + 1e-3 * np.random.default_rng(0).normal(size=(60, 3))
+    model = ManifoldKNNClassifier(graph=graph, sigma=1e-12, alpha=1 - 1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneClassWarning)
+        with pytest.warns(ConvergenceWarning, match=r"rows are so far from others"):
+            model.fit(X, np.where(np.arange(60) == 0, 0, -1))
+    assert (model.label_distributions_ == 1).all()
+
+
 def test_no_warning_without_a_reason():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -11,25 +11,31 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_time_left_follows_what_is_measured():
-    made = Bar(3, 0, shared=200.0, alone=50.0, jobs=2, quiet=True)
-    assert made.seconds_left == 150.0  # as estimated
-    made.advance(100.0, 300.0, alone=False, name="a")  # three times dearer than thought
-    assert made.seconds_left == (50.0 + 50.0) * (305.0 / 105.0)
-    made.advance(100.0, 300.0, alone=False, name="b")
-    made.advance(50.0, 50.0, alone=True, name="c")
-    assert made.seconds_left == 0
+def test_time_left_follows_what_is_measured(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(bar.time, "perf_counter", lambda: clock[0])
+    made = Bar(3, 0, 200.0, quiet=True)
+    assert made.seconds_left() == 200.0  # as estimated
+    clock[0] = 300.0
+    made.advance(100.0, "a")  # three times dearer than thought
+    assert made.seconds_left() == 100.0 * (310.0 / 110.0)
+    made.advance(50.0, "b")
+    made.advance(50.0, "c")
+    assert made.seconds_left() == 0
 
 
 def test_a_terminal_has_a_bar_that_is_drawn_over(monkeypatch):
     monkeypatch.setattr(bar, "_SOON", 0.0)
     monkeypatch.setattr(bar, "_BETWEEN_BARS", 0.0)
+    clock = [0.0]
+    monkeypatch.setattr(bar.time, "perf_counter", lambda: clock[0])
     out = Terminal()
-    made = Bar(2, 0, shared=20.0, alone=0.0, jobs=1, out=out)
+    made = Bar(2, 0, 20.0, out=out)
     made.show()
-    made.advance(10.0, 10.0, alone=False, name="fig9 a long name")
+    clock[0] = 10.0
+    made.advance(10.0, "fig9 a long name")
     made.say("something failed")
-    made.advance(10.0, 10.0, alone=False, name="x")
+    made.advance(10.0, "x")
     made.clear()
     text = out.getvalue()
     assert "  0%|" in text
@@ -43,9 +49,9 @@ def test_a_terminal_has_a_bar_that_is_drawn_over(monkeypatch):
 
 def test_short_work_has_no_bar():
     out = Terminal()
-    made = Bar(2, 0, shared=20.0, alone=0.0, jobs=1, out=out)
+    made = Bar(2, 0, 20.0, out=out)
     made.show()
-    made.advance(10.0, 10.0, alone=False, name="x")
+    made.advance(10.0, "x")
     assert out.getvalue() == ""
 
 
@@ -53,10 +59,10 @@ def test_elsewhere_lines_come_now_and_then(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(bar.time, "perf_counter", lambda: clock[0])
     out = io.StringIO()
-    made = Bar(100, 0, shared=100.0, alone=0.0, jobs=1, out=out)
+    made = Bar(100, 0, 100.0, out=out)
     for i in range(100):
         clock[0] = float(i + 1)
-        made.advance(1.0, 1.0, alone=False, name=str(i))
+        made.advance(1.0, str(i))
     lines = out.getvalue().splitlines()
     assert len(lines) == 10
     assert lines[0] == "[manifoldknn]  10%  10 of 100 cells, about 90 s left"
@@ -65,9 +71,9 @@ def test_elsewhere_lines_come_now_and_then(monkeypatch):
 
 def test_quiet_is_quiet_but_failures_are_told():
     out = Terminal()
-    made = Bar(1, 0, shared=1.0, alone=0.0, jobs=1, quiet=True, out=out)
+    made = Bar(1, 0, 1.0, quiet=True, out=out)
     made.show()
-    made.advance(1.0, 1.0, alone=False, name="x")
+    made.advance(1.0, "x")
     assert out.getvalue() == ""
     made.say("cell failed")
     assert out.getvalue() == "cell failed\n"

@@ -17,7 +17,7 @@ import pytest
 import cheap_experiment as cheap
 from manifoldknn.cli.main import main
 from manifoldknn.datasets import PAPER_SETS
-from manifoldknn.reproduction.catalogue import PLACES
+from manifoldknn.reproduction.experiment import PLACES
 from manifoldknn.reproduction.store import only_run
 
 ILLUSTRATIONS = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7"]
@@ -50,10 +50,10 @@ def tables(folder, drop=()):
 def started(*arguments, **environment):
     """Start the command in a process of its own, which knows the cheap experiment."""
     script = (
-        "import signal, sys; from manifoldknn.reproduction import catalogue\n"
+        "import signal, sys; from manifoldknn.reproduction import experiment\n"
         # A shell that runs the tests in the background has it ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"catalogue.PLACES['cheap'] = {cheap.PLACE!r}\n"
+        f"experiment.PLACES['cheap'] = {cheap.PLACE!r}\n"
         "from manifoldknn.cli.command import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", script, "reproduce", *arguments]

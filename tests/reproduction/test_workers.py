@@ -5,21 +5,22 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import cheap_experiment as cheap
+from manifoldknn.reproduction import workers
 from manifoldknn.reproduction.experiment import Cell, Plan
-from manifoldknn.reproduction.workers import Task, Workers
+from manifoldknn.reproduction.workers import Task
 
 CELLS = cheap.cells(Plan())
 TASKS = [Task(cheap.PLACE, cell, Plan()) for cell in CELLS]
 
 
 def outcomes(tasks, n_workers=2, *, one_thread=True):
-    with Workers(n_workers, one_thread=one_thread) as workers:
-        return [outcome for outcome in workers.outcomes(tasks) if outcome is not None]
+    return [o for o in workers.outcomes(tasks, n_workers, one_thread=one_thread) if o is not None]
 
 
 def without_times(rows):
@@ -69,11 +70,10 @@ def test_a_worker_outlives_neither_the_block_nor_its_parent(monkeypatch, tmp_pat
     script = (
         "import cheap_experiment as cheap\n"
         "from manifoldknn.reproduction.experiment import Plan\n"
-        "from manifoldknn.reproduction.workers import Task, Workers\n"
-        "cells = cheap.cells(Plan())\n"
-        "with Workers(2, one_thread=True) as workers:\n"
-        "    for _ in workers.outcomes([Task(cheap.PLACE, c, Plan()) for c in cells * 10000]):\n"
-        "        pass\n"
+        "from manifoldknn.reproduction.workers import Task, outcomes\n"
+        "tasks = [Task(cheap.PLACE, c, Plan()) for c in cheap.cells(Plan())] * 10000\n"
+        "for _ in outcomes(tasks, 2, one_thread=True):\n"
+        "    pass\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script])
     assert wait_for(lambda: log.exists() and len(pids(log)) == 2)
@@ -81,8 +81,8 @@ def test_a_worker_outlives_neither_the_block_nor_its_parent(monkeypatch, tmp_pat
     parent.wait()
     assert wait_for(lambda: not any(alive(pid) for pid in pids(log)))
     log.unlink()
-    with Workers(2, one_thread=True) as workers:
-        next(outcome for outcome in workers.outcomes(TASKS) if outcome is not None)
+    with closing(workers.outcomes(TASKS, 2, one_thread=True)) as found:
+        next(outcome for outcome in found if outcome is not None)
     assert wait_for(lambda: not any(alive(pid) for pid in pids(log)))
 
 

@@ -5,6 +5,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.search.engines import automatic_engine, check_neighbors, open_index
+from manifoldknn.search.growing import GrowingIndex
 from manifoldknn.search.inverted import InvertedIndex
 from manifoldknn.search.neighbors import ExactIndex
 
@@ -96,3 +97,18 @@ def test_inverted_lists_need_dense_rows_and_a_metric_they_know():
     for rows, metric in ((sparse.csr_array(X), "euclidean"), (X, "manhattan")):
         with pytest.raises(ValueError, match="use neighbors='exact'"):
             check_neighbors("inverted", rows, metric=metric, graph_neighbors=5)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_copies_without_a_direction_are_not_near_each_other(form):
+    """They were at distance 0 where copies were searched once, and at 1 elsewhere."""
+    X = np.repeat(np.random.default_rng(0).normal(size=(9, 3)), 4, axis=0)
+    X[8:20] = 0
+    how = {"metric": "cosine", "n_jobs": 1, "seed": 0}
+    found, other = (
+        open_index(form(X), **how).among_samples(5),
+        GrowingIndex(ExactIndex(form(X[:10]), metric="cosine")).appended(form(X[10:])).query(X, 5),
+    )
+    np.testing.assert_allclose(found.distances[8:20], 1.0)
+    np.testing.assert_allclose(other.distances[8:20], 1.0)
+    assert (found.distances[:8, 0] < 1e-12).all()

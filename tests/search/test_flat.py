@@ -71,7 +71,7 @@ def test_without_faiss_the_answer_is_the_same(monkeypatch):
     monkeypatch.setattr(neighbors_module, "_FLAT_DIMENSIONS", 1)
     X = np.random.default_rng(2).normal(size=(400, 11))
     with_it = ExactIndex(X).among_samples(12)
-    monkeypatch.setattr(neighbors_module, "has_faiss", lambda: False)
+    monkeypatch.setattr(neighbors_module, "_FLAT_DIMENSIONS", np.inf)
     index = ExactIndex(X)
     assert index._flat is None
     without = index.among_samples(12)

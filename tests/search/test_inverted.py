@@ -70,11 +70,31 @@ def test_cosine():
     assert np.isclose(found.distances[:, 0], true.distances[:, 0], atol=1e-5).mean() > 0.98
 
 
+def test_rows_without_a_direction_are_one_away_from_all():
+    X = clustered(900, 20)
+    X[::9] = 0
+    index = InvertedIndex(X, metric="cosine")
+    for found in (index.among_samples(10), index.query(X, 10)):
+        np.testing.assert_allclose(found.distances[::9], 1.0)
+        assert not np.isin(found.indices[1::9], np.arange(0, 900, 9)).any()
+
+
 def test_far_from_the_origin_in_double_precision():
     X = 1e6 + clustered(2000, 30)
     found, true = InvertedIndex(X).among_samples(10), ExactIndex(X).among_samples(10)
     assert recall(found, true) > 0.95
     assert np.isclose(found.distances[:, 0], true.distances[:, 0], rtol=1e-5).mean() > 0.98
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [2.0**90, 2.0**-90])
+def test_squares_need_not_fit_into_single_precision(dtype, scale):
+    X = clustered(800, 12).astype(dtype)
+    usual, index = InvertedIndex(X), InvertedIndex((X * scale).astype(dtype))
+    for ask in (lambda index: index.among_samples(6), lambda index: index.query(index.X[:40], 6)):
+        found, expected = ask(index), ask(usual)
+        assert (found.indices == expected.indices).all()
+        np.testing.assert_allclose(found.distances / scale, expected.distances, rtol=1e-6)
 
 
 def test_many_duplicates():

@@ -7,9 +7,9 @@ from sklearn.metrics import pairwise_distances
 
 import manifoldknn.search.neighbors as neighbors_module
 import oracles
-from manifoldknn.base.distances import ANGULAR
+from manifoldknn.base.distances import ANGULAR, EUCLIDEAN
 from manifoldknn.search.growing import GrowingIndex
-from manifoldknn.search.neighbors import ExactIndex, check_metric
+from manifoldknn.search.neighbors import METRICS, ExactIndex, check_metric
 from manifoldknn.search.treesearch import TreeSearch
 
 
@@ -66,13 +66,35 @@ def test_duplicates_are_at_distance_zero_and_more_than_asked_for():
     assert (found.indices // 20 == np.arange(60)[:, None] // 20).all()
 
 
-@pytest.mark.parametrize("metric", ["cosine", "manhattan", "chebyshev", "canberra"])
-def test_other_metrics(metric):
-    X = np.abs(np.random.default_rng(3).normal(size=(50, 6)))
-    found = ExactIndex(X, metric=metric).among_samples(7)
-    D = pairwise_distances(X, metric=metric)
+@pytest.mark.parametrize("metric", sorted(METRICS - EUCLIDEAN - {"correlation", "l1"}))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [6, 12])
+def test_other_metrics(metric, dtype, d):
+    """In single precision sums were taken in it; rows of zeros were not near each other."""
+    X = np.abs(np.random.default_rng(3).normal(size=(50, d))) + 100.0 * (np.arange(50) % 3)[:, None]
+    X[[4, 30]] = metric == "cosine"  # no direction otherwise
+    X = X.astype(dtype)
+    index = ExactIndex(X, metric=metric)
+    found, asked = index.among_samples(7), GrowingIndex(index).appended(X[:9]).query(X, 3)
+    D = pairwise_distances(X.astype(float), metric=metric)
+    if metric == "braycurtis":
+        D[4, 30] = D[30, 4] = 0.0  # 0/0 there
+    np.testing.assert_allclose(asked.distances[:9, 1], 0.0, atol=1e-12)
     np.fill_diagonal(D, np.inf)
-    np.testing.assert_allclose(found.distances, np.sort(D, axis=1)[:, :7], atol=1e-12)
+    np.testing.assert_allclose(found.distances, np.sort(D, axis=1)[:, :7], rtol=1e-9, atol=1e-12)
+    assert (found.indices[[4, 30], 0] == [30, 4]).all()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [2.0**90, 2.0**-90])
+def test_squares_need_not_fit_into_single_precision(form, scale):
+    """Products overflowed, and neighbours were any rows."""
+    X = np.random.default_rng(4).normal(size=(70, 23)).astype(np.float32)
+    usual, index = ExactIndex(form(X)), ExactIndex(form(X * np.float32(scale)))
+    for ask in (lambda index: index.among_samples(6), lambda index: index.query(index.X[:40], 6)):
+        found, expected = ask(index), ask(usual)
+        assert (found.indices == expected.indices).all()
+        np.testing.assert_allclose(found.distances / scale, expected.distances, rtol=1e-12)
 
 
 def test_callable_metric():
@@ -122,6 +144,10 @@ def test_rows_without_a_direction_are_one_away_from_all():
     D = pairwise_distances(X, metric="cosine")
     taken = np.take_along_axis(D, found.indices, axis=1)
     np.testing.assert_allclose(found.distances, taken, atol=1e-12)
+    lists = found.indices.tolist()
+    for i in range(12):  # the same distance from both sides, or one of them would decide a tie
+        for j, distance in zip(lists[i], found.distances[i]):
+            assert distance == found.distances[j, lists[j].index(i)]
     assert found.indices[2].tolist() == [0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11]
     with pytest.raises(ValueError, match=r"says nothing of rows whose values are all equal"):
         ExactIndex(X, metric="correlation")

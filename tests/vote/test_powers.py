@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from manifoldknn.vote.powers import best_powers
+from manifoldknn.vote.sharpness import best_powers
 from vote.test_sharpness import hidden_logs
 
 

@@ -21,7 +21,6 @@ try:
 except ImportError:  # Windows: what a killed run leaves stays there
     fcntl = None  # type: ignore[assignment]
 
-_USUAL_MODE = 0o666
 _LONGEST_NAME = 200  # bytes; most file systems allow 255, and ours are longer
 _LEFT = ".part"
 _RANDOM = r"[a-z0-9_]{8}"  # what tempfile puts into a name
@@ -86,6 +85,15 @@ def temporary_folder() -> Iterator[Path]:
     """Make a folder that is gone after the block; if the process is killed, after the next."""
     with _held(Path(tempfile.gettempdir()), "manifoldknn-", folder=True) as path:
         yield path
+
+
+@contextmanager
+def replaced_folder(target: Path) -> Iterator[Path]:
+    """Make a folder that gets its name once the block ends well; nothing may have that name."""
+    with _held(target.parent, f".{_short(target.name)}.", folder=True) as path:
+        yield path
+        os.chmod(path, _usual_mode(0o777))
+        os.rename(path, target)
 
 
 def _name(moves: _Moves) -> None:
@@ -212,9 +220,14 @@ def _mode_of(target: Path) -> int:
     """Permissions of the file that is replaced, or those a new file would get."""
     if target.exists():
         return target.stat().st_mode & 0o7777
+    return _usual_mode(0o666)
+
+
+def _usual_mode(most: int) -> int:
+    """Return the permissions that something new gets, of the most there may be."""
     mask = os.umask(0)
     os.umask(mask)
-    return _USUAL_MODE & ~mask
+    return most & ~mask
 
 
 def _move_without_replacing(temporary: Any, target: Path) -> None:

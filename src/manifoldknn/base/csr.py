@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.base import Array, Bools
 
-def kept_entries(matrix: Any, chosen: NDArray[np.bool_]) -> Any:
+
+def kept_entries(matrix: Any, chosen: Bools) -> Any:
     """Return a CSR matrix with some of its entries, `chosen` in the order of ``matrix.data``.
 
     >>> matrix = sparse.csr_array([[1, 2], [0, 3]])
@@ -35,7 +36,7 @@ def narrowest(largest: int) -> Any:
     return np.int32 if largest < 2**31 else np.int64
 
 
-def row_maxima(matrix: Any, empty: float) -> NDArray[Any]:
+def row_maxima(matrix: Any, empty: float) -> Array:
     """Return the largest stored entry of every row, `empty` for a row without entries.
 
     >>> row_maxima(sparse.csr_array([[-1.0, -2.0], [0.0, 0.0]]), 7.0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import pairwise_distances
+from sklearn.metrics import DistanceMetric, pairwise_distances
 
 from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.threads import in_threads
@@ -18,6 +18,7 @@ from manifoldknn.base.threads import in_threads
 EUCLIDEAN = frozenset({"euclidean", "l2", "minkowski"})
 ANGULAR = frozenset({"cosine", "correlation"})  # 1 - cos, in the second of centred rows
 _BLURRED = 1e9  # squared norm over squared resolution at which products lose six digits
+_SMALLEST_VALUE, _LARGEST_VALUE = 1e-12, 1e12  # whose squares single precision has
 _CHUNK_BYTES = 1 << 25
 _PAIR_BYTES = 1 << 23  # small enough for differences to stay in cache
 _LIST_BYTES = 1 << 21  # the same, where several threads share it
@@ -48,6 +49,15 @@ def squared_norms(X: Array) -> Floats:
 def largest_value(X: Array) -> float:
     """Return the largest absolute value, without an array of them."""
     return max(float(X.max()), -float(X.min()))
+
+
+def squares_fit(X: Any) -> bool:
+    """Tell whether squares of the larger values of X fit into single precision, with room to add.
+
+    >>> squares_fit(np.array([1e-3, 1e3])), squares_fit(np.array([1e-20]))
+    (True, False)
+    """
+    return _SMALLEST_VALUE < largest_value(X) < _LARGEST_VALUE
 
 
 def euclidean_pairs(A: Any, B: Any, rows: Ints, cols: Ints) -> Floats:
@@ -141,8 +151,21 @@ def unit_rows(X: Array, metric: str) -> Floats:
 def angular_pairs(A: Array, B: Array, metric: str) -> Floats:
     """Return the distance between every row of A and that of the same number in B, by direction."""
     a, b = unit_rows(A, metric), unit_rows(B, metric)
-    none = (a[:, -1] > 0) & (b[:, -1] > 0)
+    none = (a[:, -1] > 0) | (b[:, -1] > 0)
     return np.where(none, 1.0, 0.5 * np.square(row_norms(a - b)))
+
+
+def all_pairs(A: Any, B: Any, metric: Any) -> Floats:
+    """Return the distances between all rows of A and of B, in double precision: O(nmd).
+
+    Bray-Curtis is Σ|a-b| / Σ(|a|+|b|), and 0 between rows of zeros, as in scikit-learn's search; in
+    `pairwise_distances` that is 0/0.
+    """
+    if isinstance(metric, str):
+        A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
+        if metric == "braycurtis":
+            return np.asarray(DistanceMetric.get_metric(metric).pairwise(A, B))
+    return np.asarray(pairwise_distances(A, B, metric=metric), dtype=np.float64)
 
 
 def distance_blocks(
@@ -169,7 +192,7 @@ def distance_blocks(
             np.square(distances, out=distances)
             distances *= 0.5
             none = X[:, -1] > 0
-            distances[np.ix_(none[part], none)] = 1.0
+            distances[none[part]], distances[:, none] = 1.0, 1.0
         yield part, distances
 
 
@@ -192,13 +215,13 @@ class _Measure:
 
     def __call__(self, rows: Any, samples: slice) -> Floats:
         if self._norms is None:
-            found = pairwise_distances(rows, self._X[samples], metric=self._name)
+            found = all_pairs(rows, self._X[samples], self._name)
             if not np.isfinite(found).all():
                 raise ValueError(
                     f"metric={self._name!r} gave distances that are not finite: check it, or "
                     "rescale X."
                 )
-            return np.asarray(found, dtype=np.float64)
+            return found
         moved = rows - self._center
         out: Floats = moved @ (self._X[samples] - self._center).T
         out *= -2.0

@@ -8,10 +8,8 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from manifoldknn.base import Array, Bools, Ints
 from manifoldknn.base.tensors import as_numpy
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 _FAMILY = {"b": "boolean", "i": "number", "u": "number", "f": "number", "U": "string", "S": "bytes"}
 _AUTO_MARKER = {"i": -1, "u": -1, "f": -1, "U": "", "S": b""}
@@ -22,11 +20,11 @@ class EncodedLabels:
     """Labels as class numbers."""
 
     classes: Array  # the distinct labels, sorted
-    codes: npt.NDArray[np.intp]  # index into `classes` of each sample; -1 where unlabelled
+    codes: Ints  # index into `classes` of each sample; -1 where unlabelled
     marker: Any  # what stands for "unlabelled" among decoded labels
 
     @property
-    def labeled(self) -> npt.NDArray[np.intp]:
+    def labeled(self) -> Ints:
         """Positions of the labelled samples, ascending."""
         return np.flatnonzero(self.codes >= 0)
 
@@ -41,12 +39,12 @@ class EncodedLabels:
         table[-1] = self.marker
         return np.asarray(table[codes])
 
-    def numbers(self, labels: Array) -> npt.NDArray[np.intp]:
+    def numbers(self, labels: Array) -> Ints:
         """Turn what `decode` gave back into class numbers; -1 for everything else."""
         place = {name: code for code, name in enumerate(self.classes.tolist())}
         return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
 
-    def relabeled(self, codes: npt.NDArray[np.intp]) -> "EncodedLabels":
+    def relabeled(self, codes: Ints) -> "EncodedLabels":
         """Return other class numbers, less the classes that no sample has any more."""
         used, place = np.unique(codes[codes >= 0], return_inverse=True)
         if not used.size:
@@ -115,7 +113,7 @@ def encode_labels(y: Any, *, unlabeled: Any = "auto", none: bool = False) -> Enc
 
 def encode_further(
     y: Any, known: EncodedLabels, *, unlabeled: Any = "auto"
-) -> tuple[EncodedLabels, npt.NDArray[np.intp]]:
+) -> tuple[EncodedLabels, Ints]:
     """Encode labels that come later, and number those known among all classes.
 
     `y` is as in `encode_labels`, but all may be unlabelled. ValueError also if it is of another
@@ -171,7 +169,7 @@ def _alike(known: Array, labels: Array) -> tuple[Array, Array]:
     )
 
 
-def _read(y: Any) -> tuple[Array, Mask, Any]:
+def _read(y: Any) -> tuple[Array, Bools, Any]:
     """Return the values present in y, a mask of the missing ones, and a missing value."""
     y = as_numpy(y)
     if hasattr(y, "columns") and hasattr(y, "shape"):
@@ -227,10 +225,10 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def _find_in_dtype(values: Array, marker: Any, auto: bool) -> Mask:
+def _find_in_dtype(values: Array, marker: Any, auto: bool) -> Bools:
     """Mask the unlabelled among values of a dtype other than object."""
     kind = values.dtype.kind
-    found: Mask = np.isnan(values) if kind in "fmM" else np.zeros(len(values), dtype=np.bool_)
+    found: Bools = np.isnan(values) if kind in "fmM" else np.zeros(len(values), dtype=np.bool_)
     marker = _AUTO_MARKER.get(kind) if auto else marker
     if is_missing(marker) or _family(marker) != _FAMILY.get(kind):
         return found
@@ -238,7 +236,7 @@ def _find_in_dtype(values: Array, marker: Any, auto: bool) -> Mask:
         return np.asarray(found | (values == marker), dtype=np.bool_)
 
 
-def _find_in_objects(values: Array, marker: Any, auto: bool) -> Mask:
+def _find_in_objects(values: Array, marker: Any, auto: bool) -> Bools:
     """Mask the unlabelled among objects, judging each distinct one once."""
     given = () if is_missing(marker) else (marker,)
     markers = [(_family(m), m) for m in ((-1, "", b"") if auto else given)]

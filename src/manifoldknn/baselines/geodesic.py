@@ -12,7 +12,7 @@ from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.labels import encode_labels
 from manifoldknn.base.parameters import ON_UNREACHED, check_choice, check_integer
 from manifoldknn.base.samples import check_new_samples, check_samples
-from manifoldknn.exceptions import UnreachedError, UnreachedWarning, warn_caller
+from manifoldknn.model.answering import resolve_unreached
 from manifoldknn.model.cautions import usable_graph_neighbors, warn_about_labels
 from manifoldknn.model.fitted import all_or_nothing
 from manifoldknn.search.neighbors import ExactIndex, Neighbors, check_metric, sorted_neighbors
@@ -182,28 +182,10 @@ class GeodesicKNNClassifier(ClassifierMixin, BaseEstimator):
         codes = winners(shares)
         unreached = np.isinf(nearest.distances[:, 0])
         if unreached.any():
-            self._resolve(X, unreached, shares, codes)
+            advice = "label a row near them, or raise graph_neighbors"
+            answers = unreached, shares, codes
+            resolve_unreached(self, self._index, self._labels, X, *answers, advice)
         return shares, codes, unreached
-
-    def _resolve(self, X: Any, unreached: Bools, shares: Floats, codes: Ints) -> None:
-        message = (
-            f"No path leads from {unreached.sum()} of {len(unreached)} rows to a labelled sample "
-            f"(the first is row {np.argmax(unreached)})"
-        )
-        advice = "label a row near them or raise graph_neighbors"
-        if self.on_unreached == "raise":
-            raise UnreachedError(f"{message}: {advice}, or set on_unreached='nearest'.")
-        if self.on_unreached == "abstain":
-            shares[unreached], codes[unreached] = 1.0 / len(self.classes_), -1
-            done = "they stay unlabelled"
-        else:
-            labeled = self.labeled_indices_
-            search = ExactIndex(self._index.rows(labeled), metric=self.metric, n_jobs=self.n_jobs)
-            found = labeled[search.query(X[unreached], 1).indices[:, 0]]
-            codes[unreached] = self._labels.codes[found]
-            shares[unreached] = np.eye(len(self.classes_))[codes[unreached]]
-            done = "they got the class of the nearest labelled sample"
-        warn_caller(f"{message}; {done}. To avoid this, {advice}.", UnreachedWarning)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -28,6 +28,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("manifoldknn: error: interrupted: nothing was written", file=sys.stderr)
         return 130
+    except (MemoryError, ImportError):
+        if not _is_limited():
+            raise
+        print(
+            "manifoldknn: error: the limit on address space leaves no room to load the libraries: "
+            "raise it to 1.5 GB or more (ulimit -v 1500000)",
+            file=sys.stderr,
+        )
+        return 2
+
+
+def _is_limited() -> bool:
+    """Tell whether there is a limit on address space."""
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return False
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def _keep_closed_streams() -> None:

@@ -139,7 +139,9 @@ def load_paper(name: str, *, scale: bool = True, download: bool = True) -> Paper
     elif download:
         source = f"OpenML {', '.join(map(str, spec.openml))}"
         X, y = _checked(*_fetched(spec), spec, source)
-        _keep(X, y, spec)
+        _cache().mkdir(parents=True, exist_ok=True)
+        with replaced_file(_cache() / spec.files[0]) as file:
+            np.savez_compressed(file, X=X, y=y)
     else:
         raise FileNotFoundError(_what_to_do(spec, "it may not be downloaded (download=False)"))
     kept = np.arange(len(X))
@@ -229,13 +231,6 @@ def _what_to_do(spec: Spec, reason: str) -> str:
         f"The data set {spec.name!r} is neither in the folder that MANIFOLDKNN_DATA names nor in "
         f"the cache, and {reason}. Either connect to the network and call again, or {bring}"
     )
-
-
-def _keep(X: Floats, y: Ints, spec: Spec) -> None:
-    folder = _cache()
-    folder.mkdir(parents=True, exist_ok=True)
-    with replaced_file(folder / spec.files[0]) as file:
-        np.savez_compressed(file, X=X, y=y)
 
 
 def _checked(X: Any, y: Any, spec: Spec, source: str) -> tuple[Floats, Ints]:

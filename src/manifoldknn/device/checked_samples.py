@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import validate_data
 
 from manifoldknn.base.samples import LARGEST, check_range, check_same_length
 from manifoldknn.base.tensors import check_dense
@@ -16,55 +17,35 @@ def check_tensor(estimator: Any, X: Any, y: Any) -> Any:
 
     The estimator gets ``n_features_in_``; y is looked at for its length only.
     """
-    X = _matrix(estimator, X)
-    if X.shape[0] < 2:
-        raise ValueError(
-            f"Found array with {X.shape[0]} sample(s) (shape={tuple(X.shape)}) while a "
-            f"minimum of 2 is required by {type(estimator).__name__}."
-        )
+    X = _matrix(estimator, X, ensure_min_samples=2)
     check_same_length(estimator, X.shape[0], y)
     X = _as_float(X)
     high, low = (side.cpu().double().numpy() for side in (X.amax(dim=0), X.amin(dim=0)))
     if not (np.isfinite(high).all() and np.isfinite(low).all()):
         check_finite(X)
     check_range(high, low)
-    estimator.n_features_in_ = int(X.shape[1])
-    estimator.__dict__.pop("feature_names_in_", None)
     return X
 
 
 def check_new_tensor(estimator: Any, X: Any, template: Any) -> Any:
     """Return new samples, if finite, as a tensor of the dtype that the fitted ones have."""
-    X = _matrix(estimator, X)
-    if X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
-    if not len(X):
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
-            f"required by {type(estimator).__name__}."
-        )
-    X = _as_float(X)
+    X = _as_float(_matrix(estimator, X, reset=False))
     check_finite(X)
     X = X.to(torch.float32 if template.dtype == np.float32 else torch.float64)
     check_size(X)
     return X
 
 
-def _matrix(estimator: Any, X: Any) -> Any:
+def _matrix(estimator: Any, X: Any, **options: Any) -> Any:
     check_dense(X)
     if X.is_complex():
         raise ValueError(
             f"X must hold real numbers for {type(estimator).__name__}, not {X.dtype}: pass, for "
             "example, X.real and X.imag side by side."
         )
-    if X.ndim != 2 or 0 in X.shape[1:]:
-        raise ValueError(
-            f"Expected 2D array with at least one column, got a tensor of shape {tuple(X.shape)} "
-            "instead: reshape it to (rows, features)."
-        )
+    # An array of its shape, of a single number, so that scikit-learn says what it does of arrays.
+    stand_in = np.broadcast_to(0.0, tuple(X.shape))
+    validate_data(estimator, stand_in, ensure_all_finite=False, **options)
     return X.detach()
 
 

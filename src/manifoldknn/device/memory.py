@@ -3,7 +3,6 @@
 import math
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -63,39 +62,22 @@ def room_in_groups(root: Path = Path("/")) -> int | None:
     take the least that a group on the way from its own to the root has left; None where no group
     sets a limit, or there are none. ``proc`` and ``sys`` lie below `root`.
     """
-    left = [
-        room
-        for names, path in _memberships(root)
-        for folder in _way_up(root / names.mount, path)
-        if (room := _room(folder, names)) is not None
-    ]
-    return min(left, default=None)
-
-
-def _memberships(root: Path) -> Iterator[tuple[_Names, str]]:
-    """Yield the groups of this process that may limit memory."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
+    left = []
+    for line in _lines(root / "proc/self/cgroup"):
         number, controllers, path = line.split(":", 2)
         if number == "0" and not controllers:
-            yield _SECOND, path
+            names = _SECOND
         elif "memory" in controllers.split(","):
-            yield _FIRST, path
-
-
-def _way_up(mount: Path, path: str) -> Iterator[Path]:
-    """Yield the folders from a group up to the root of its tree.
-
-    Inside a container the path may be that of the host, which is not there, or lead out of what
-    is mounted; the root of the tree is then the container's own group.
-    """
-    inner = PurePosixPath(path.lstrip("/"))
-    for group in [inner, *inner.parents]:
-        if ".." not in group.parts:
-            yield mount / group
+            names = _FIRST
+        else:
+            continue
+        inner = PurePosixPath(path.lstrip("/"))
+        # Inside a container the path may be that of the host, which is not there, or lead out of
+        # what is mounted; the root of the tree is then the container's own group.
+        for group in [inner, *inner.parents]:
+            room = None if ".." in group.parts else _room(root / names.mount / group, names)
+            left += [] if room is None else [room]
+    return min(left, default=None)
 
 
 def _room(folder: Path, names: _Names) -> int | None:
@@ -105,21 +87,20 @@ def _room(folder: Path, names: _Names) -> int | None:
         if limit == "max":
             return None
         used = int((folder / names.used).read_text())
-        return max(0, int(limit) - max(0, used - _file_cache(folder, names.dropped_first)))
+        # Files that were read and not used for long count as used, but the kernel drops them.
+        for name, *value in map(str.split, _lines(folder / "memory.stat")):
+            used -= int(value[0]) if name == names.dropped_first else 0
+        return max(0, int(limit) - max(0, used))
     except (OSError, ValueError):
         return None
 
 
-def _file_cache(folder: Path, name: str) -> int:
-    """Return how many bytes hold files that were read and not used for long: the kernel drops them.
-
-    They count as used, whoever needs the room.
-    """
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file, none if it is not there."""
     try:
-        lines = (folder / "memory.stat").read_text().splitlines()
+        return path.read_text().splitlines()
     except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.split()[:1] == [name]), 0)
+        return []
 
 
 def estimate_memory(
@@ -206,7 +187,8 @@ def _search_bytes(
         if metric in ANGULAR and itemsize in (4, 8):  # directions, searched as Euclidean rows
             return 20 * values, 16 * values + blocks
         copies = 2 * itemsize if metric == "cosine" else 16
-        return 0.0, copies * values + blocks
+        held = 0.0 if itemsize == 8 else 8.0 * values  # in double precision
+        return held, copies * values - held + blocks
     turned = 16 * values if d <= TREE_TRIED_DIMENSIONS else 0.0
     return (itemsize + 4) * values, turned + blocks
 
@@ -229,15 +211,10 @@ def available_memory() -> int | None:
     told = os.environ.get(OVERRIDE, "").strip()
     if told:
         return _gigabytes(told)
-    limits: list[int] = []
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-        limits.extend(int(kilobytes) * 1024 for kilobytes in free)
-    except OSError:
-        names = getattr(os, "sysconf_names", {})
-        if "SC_PHYS_PAGES" in names:
-            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    lines = _lines(Path("/proc/meminfo"))
+    limits = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    if not lines and "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     limits.extend(room for room in (room_in_groups(), address_room()) if room is not None)
     return min(limits) if limits else None
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.base.tensors import as_numpy, chosen_device
 from manifoldknn.device.memory import check_memory
@@ -43,7 +43,7 @@ class BuiltGraph:
     shared: SharedGraph | None = field(default=None, kw_only=True)
     hidden: list[Densities] = field(default_factory=list, kw_only=True)  # walked ahead
 
-    def shared_by(self, codes: NDArray[np.intp], n_classes: int, alpha: float) -> SharedGraph:
+    def shared_by(self, codes: Ints, n_classes: int, alpha: float) -> SharedGraph:
         """Return what walks by class share, whichever labels are visible: made once."""
         if self.shared is None:
             way = chosen_way(NormalizedGraph(self.graph), alpha, n_columns=n_classes + 1)
@@ -89,17 +89,15 @@ class Steps:
         numbers: Any = found.indices.astype(np.int32 if index.n_samples < 2**31 else np.int64)
         return Neighbors(numbers, found.distances)
 
-    def graph(
-        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], **settings: Any
-    ) -> BuiltGraph:
+    def graph(self, X: Any, neighbors: Neighbors, codes: Ints, **settings: Any) -> BuiltGraph:
         """Return the constrained graph; settings are those of `graph_recipe`."""
         recipe = graph_recipe(X, neighbors, **settings)
         return BuiltGraph(recipe, recipe.constrained(codes))
 
     def walk(
-        self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
-        by_class: bool, n_jobs: int | None, reach: float, start: NDArray[np.float64] | None,
-        groups: list[NDArray[np.intp]], **accuracy: Any,
+        self, built: BuiltGraph, codes: Ints, n_classes: int, alpha: float, *,
+        by_class: bool, n_jobs: int | None, reach: float, start: Floats | None,
+        groups: list[Ints], **accuracy: Any,
     ) -> Walked:  # fmt: skip
         """Walk from all labelled samples; meanwhile, from those that groups of them leave."""
         labeled = np.flatnonzero(codes >= 0)
@@ -120,9 +118,9 @@ class Steps:
         return found
 
     def hidden(
-        self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
+        self, built: BuiltGraph, codes: Ints, groups: list[Ints],
         n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
-    ) -> list[NDArray[np.float64]]:  # fmt: skip
+    ) -> list[Floats]:  # fmt: skip
         """Return log f of rows while their labels are hidden, group by group."""
         if built.hidden and all(found.reach >= walked.reach for found in built.hidden):
             return [found.log_values for found in built.hidden]
@@ -135,9 +133,7 @@ class Steps:
         """Return new rows in the form of the fitted ones."""
         return check_new_samples(estimator, as_numpy(X), template)
 
-    def votes(
-        self, model: Any, X: Any
-    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]]:
+    def votes(self, model: Any, X: Any) -> Iterator[tuple[slice, Floats, Floats, Bools]]:
         """Yield chunks of new rows: their votes, the same with doubts, and who is unreached."""
         fitted, known = model.fitted_, model.fitted_.walk.similarities
         width = min(model.graph_neighbors, fitted.index.n_samples)

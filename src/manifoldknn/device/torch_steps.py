@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.samples import check_new_samples, check_samples
 from manifoldknn.base.tensors import (
     as_numpy,
@@ -24,7 +24,7 @@ from manifoldknn.base.tensors import (
     to_host,
 )
 from manifoldknn.device.checked_samples import check_new_tensor, check_tensor
-from manifoldknn.device.extend.prediction import KnownSimilarities, device_similarities
+from manifoldknn.device.extend import KnownSimilarities, device_similarities
 from manifoldknn.device.graph.constrained import TorchGraph, TorchRecipe, torch_graph
 from manifoldknn.device.memory import available_memory
 from manifoldknn.device.resident_rows import check_searchable
@@ -160,9 +160,7 @@ class TorchSteps(Steps):
         self._found = found, near, away, first.device_rows.exact
         return found
 
-    def graph(
-        self, X: Any, neighbors: Neighbors, codes: NDArray[np.intp], **settings: Any
-    ) -> BuiltGraph:
+    def graph(self, X: Any, neighbors: Neighbors, codes: Ints, **settings: Any) -> BuiltGraph:
         """Return the constrained graph; the device selects pairs faster than it is sent them."""
         settings |= {"edges": None}
         found, self._found = self._found, None
@@ -184,9 +182,9 @@ class TorchSteps(Steps):
         return index.device_rows.exact
 
     def walk(
-        self, built: BuiltGraph, codes: NDArray[np.intp], n_classes: int, alpha: float, *,
-        by_class: bool, n_jobs: int | None, reach: float, start: NDArray[np.float64] | None,
-        groups: list[NDArray[np.intp]], **accuracy: Any,
+        self, built: BuiltGraph, codes: Ints, n_classes: int, alpha: float, *,
+        by_class: bool, n_jobs: int | None, reach: float, start: Floats | None,
+        groups: list[Ints], **accuracy: Any,
     ) -> Walked:  # fmt: skip
         """Walk from all labelled samples; groups of them are hidden later, all as one."""
         walked = None
@@ -207,9 +205,9 @@ class TorchSteps(Steps):
         )  # fmt: skip
 
     def hidden(
-        self, built: BuiltGraph, codes: NDArray[np.intp], groups: list[NDArray[np.intp]],
+        self, built: BuiltGraph, codes: Ints, groups: list[Ints],
         n_classes: int, alpha: float, walked: Walked, *, n_jobs: int | None, **accuracy: Any,
-    ) -> list[NDArray[np.float64]]:  # fmt: skip
+    ) -> list[Floats]:  # fmt: skip
         """Return log f of rows while their labels are hidden, group by group."""
         logs = None
         if isinstance(built, TorchBuilt):
@@ -250,9 +248,7 @@ class TorchSteps(Steps):
             return X  # looked through on the device, which is far quicker
         return super().new_rows(estimator, X, template)
 
-    def votes(
-        self, model: Any, X: Any
-    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]]:
+    def votes(self, model: Any, X: Any) -> Iterator[tuple[slice, Floats, Floats, Bools]]:
         """Yield chunks of new rows: reconstructed on the device, and voted for."""
         index = model.fitted_.index
         first = getattr(index.first, "opened", index.first)

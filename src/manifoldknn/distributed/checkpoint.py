@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import uuid
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from manifoldknn.base.atomic import replaced_file, temporary_folder
 from manifoldknn.distributed.folder import Folder
 
+_SEEN = "to-be-seen-"  # how files begin that only show whether a folder can be used
 _BYTES_PER_ROW = 2500  # of lists, candidates and edges in the folder, beside the row itself
 
 
@@ -25,9 +26,11 @@ def token_of(value: Any) -> str:
     return str(tokenize(value))
 
 
-def temporary(folder: Folder) -> Folder:
-    """Let a folder be deleted when nobody holds it any more."""
-    weakref.finalize(folder, shutil.rmtree, folder.path, ignore_errors=True)
+def temporary() -> Folder:
+    """Return a new folder that is deleted when nobody holds it any more, or after a kill later."""
+    held = ExitStack()
+    folder = Folder(held.enter_context(temporary_folder()).resolve())
+    weakref.finalize(folder, held.close)
     return folder
 
 
@@ -39,29 +42,33 @@ def checkpoint_folder(
 
     Without a place for it (`where`), it is a temporary one. `about` tells fits apart.
     """
-    path = Path(tempfile.mkdtemp(prefix="manifoldknn-") if where is None else where)
+    folder = temporary() if where is None else Folder(Path(where).resolve())
+    path = folder.path
     try:
         path.mkdir(parents=True, exist_ok=True)
         begun = path / "checkpoint.json"
         fresh = not begun.exists()
         if not fresh:
             _check_resumed(json.loads(begun.read_text()), about, path, resume)
-        elif any(path.iterdir()):
+        elif any(not _is_left(found.name) for found in path.iterdir()):
             raise ValueError(f"{path} is not empty, and holds no checkpoint: choose another.")
         _check_seen_by_all(client, path)
-        begun.write_text(json.dumps(about))
+        with replaced_file(begun) as file:
+            file.write(json.dumps(about).encode())
     except OSError as error:
         raise ValueError(f"The checkpoint folder {path} cannot be used: {error}.") from error
-    folder = Folder(path.resolve())
     try:
         yield folder
     except BaseException as error:
         # Nobody goes on from rows or labels that have to be corrected.
-        if where is None or (fresh and isinstance(error, ValueError)):
+        if fresh and isinstance(error, ValueError):
             shutil.rmtree(path, ignore_errors=True)
         raise
-    if where is None:
-        temporary(folder)
+
+
+def _is_left(name: str) -> bool:
+    """Tell whether a file may be of a run that was killed before there was a checkpoint."""
+    return name.startswith(_SEEN) or name.endswith(".part")
 
 
 def _check_resumed(before: dict[str, Any], now: dict[str, Any], path: Path, resume: bool) -> None:
@@ -80,7 +87,9 @@ def _check_resumed(before: dict[str, Any], now: dict[str, Any], path: Path, resu
 
 def _check_seen_by_all(client: Any, path: Path) -> None:
     """Raise ValueError unless all workers see the folder and can write there."""
-    name = f"seen-{uuid.uuid4().hex}"
+    for left in path.glob(f"{_SEEN}*"):  # by a run that was killed
+        left.unlink(missing_ok=True)
+    name = f"{_SEEN}{uuid.uuid4().hex}"
     (path / name).write_bytes(b"?" * 4096)
     try:
         found = client.run(_sees, str(path.resolve()), name)
@@ -100,7 +109,7 @@ def _sees(path: str, name: str) -> str:
     try:
         if not os.path.exists(os.path.join(path, name)):
             return "it does not see what this machine writes there"
-        own = os.path.join(path, f"seen-{uuid.uuid4().hex}")
+        own = os.path.join(path, f"{_SEEN}{uuid.uuid4().hex}")
         with open(own, "wb") as file:
             file.write(b"?" * 4096)
         os.remove(own)

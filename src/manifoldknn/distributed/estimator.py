@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -419,7 +418,7 @@ class DistributedManifoldKNN(ClassifierMixin, BaseEstimator):
         DistributedManifoldKNN
             Fitted. Its rows are unpacked into a temporary folder, which is deleted with it.
         """
-        folder = temporary(Folder(Path(tempfile.mkdtemp(prefix="manifoldknn-")).resolve()))
+        folder = temporary()
         about = load_model(Path(path), folder)
         model = cls(**about["parameters"])
         model.folder_, model.recall_ = folder, about["recall"]

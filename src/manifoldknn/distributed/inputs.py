@@ -262,6 +262,8 @@ def _numbers(chunk: Any, name: str) -> tuple[list[str], Array]:
     wrong = next((c for c, a in zip(columns, arrays) if a.dtype.kind not in "fiub"), None)
     if wrong is not None:
         raise ValueError(f"{name}: column {wrong!r} holds no numbers. Leave it out or encode it.")
+    if not arrays:
+        raise ValueError(f"{name} has no column of numbers beside the labels: add some.")
     single = all(array.dtype.name in _SINGLE for array in arrays)
     dtype = np.float32 if single else np.float64
     if len(arrays) == 1 and arrays[0].ndim == 2:

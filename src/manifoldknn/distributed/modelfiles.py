@@ -7,9 +7,6 @@ size: what was cut off or lost is refused.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from manifoldknn.base import Array
+from manifoldknn.base.atomic import replaced_folder
 from manifoldknn.distributed.folder import Folder
 
 _FORM = "manifoldknn distributed model 1"
@@ -71,14 +69,8 @@ def _whole(target: Path) -> Iterator[Path]:
     if target.exists():
         raise FileExistsError(f"{target} exists already: choose another name.")
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.parent / f".{target.name}.{uuid.uuid4().hex}"
-    aside.mkdir()
-    try:
+    with replaced_folder(target) as aside:
         yield aside
-        os.rename(aside, target)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
 
 
 def load_model(source: Path, folder: Folder) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.distances import row_norms
 from manifoldknn.base.threads import in_threads
 from manifoldknn.extend.simplex import simplex_weights
@@ -29,11 +29,11 @@ _ROWS_PER_THREAD = 2048  # at a time: enough to share out, and never too few to 
 class Reconstruction:
     """Rows as convex combinations of samples."""
 
-    indices: NDArray[np.intp]  # the samples that a row is combined of, nearest first
-    z: NDArray[np.float64]  # convex weights
-    residuals: NDArray[np.float64]  # ‖x - Σ z_i x_i‖, the distance that is left
-    spacings: NDArray[np.float64]  # ‖x - x_1‖, the distance to the nearest sample
-    gaps: NDArray[np.float64]  # the same to the nearest that is not equal; 0 if all of them are
+    indices: Ints  # the samples that a row is combined of, nearest first
+    z: Floats  # convex weights
+    residuals: Floats  # ‖x - Σ z_i x_i‖, the distance that is left
+    spacings: Floats  # ‖x - x_1‖, the distance to the nearest sample
+    gaps: Floats  # the same to the nearest that is not equal; 0 if all of them are
 
 
 def reconstruction(
@@ -54,7 +54,22 @@ def reconstruction(
     made = Reconstruction(indices, np.empty(indices.shape), np.empty(n), np.empty(n), np.empty(n))
 
     def fill(part: slice) -> None:
-        _reconstruct(Q, index, part, made)
+        here = indices[part]
+        rows = coordinates(Q[part], index.metric)
+        neighbors = coordinates(index.rows(here.ravel()), index.metric)
+        neighbors = neighbors.reshape(*here.shape, -1)
+        z = simplex_weights(rows, neighbors)
+        spacings = row_norms(neighbors[:, 0, :] - rows)
+        made.z[part], made.spacings[part] = z, spacings
+        made.residuals[part] = row_norms(np.matmul(z[:, None, :], neighbors)[:, 0, :] - rows)
+        gaps = spacings.copy()
+        repeated = np.flatnonzero(spacings == 0)
+        if repeated.size:
+            away = neighbors[repeated] - rows[repeated, None, :]
+            lengths = row_norms(away.reshape(-1, rows.shape[1])).reshape(len(repeated), -1)
+            nearest = np.where(lengths > 0, lengths, np.inf).min(axis=1)
+            gaps[repeated] = np.where(np.isinf(nearest), 0.0, nearest)
+        made.gaps[part] = gaps
 
     step = _CHUNK_BYTES // (8 * max(1, indices.shape[1] * Q.shape[1]))
     step = min(max(step, 1), _ROWS_PER_THREAD)
@@ -63,27 +78,7 @@ def reconstruction(
     return made
 
 
-def _reconstruct(Q: Any, index: NeighborIndex, part: slice, made: Reconstruction) -> None:
-    """Fill in some rows."""
-    here = made.indices[part]
-    rows = coordinates(Q[part], index.metric)
-    neighbors = coordinates(index.rows(here.ravel()), index.metric)
-    neighbors = neighbors.reshape(*here.shape, -1)
-    z = simplex_weights(rows, neighbors)
-    spacings = row_norms(neighbors[:, 0, :] - rows)
-    made.z[part], made.spacings[part] = z, spacings
-    made.residuals[part] = row_norms(np.matmul(z[:, None, :], neighbors)[:, 0, :] - rows)
-    gaps = spacings.copy()
-    repeated = np.flatnonzero(spacings == 0)
-    if repeated.size:
-        away = neighbors[repeated] - rows[repeated, None, :]
-        lengths = row_norms(away.reshape(-1, rows.shape[1])).reshape(len(repeated), -1)
-        nearest = np.where(lengths > 0, lengths, np.inf).min(axis=1)
-        gaps[repeated] = np.where(np.isinf(nearest), 0.0, nearest)
-    made.gaps[part] = gaps
-
-
-def coordinates(rows: Any, metric: Any) -> NDArray[np.float64]:
+def coordinates(rows: Any, metric: Any) -> Floats:
     """Return rows as dense doubles in the space that reconstruction is done in."""
     dense = rows.toarray() if sparse.issparse(rows) else rows
     dense = np.asarray(dense, dtype=np.float64)

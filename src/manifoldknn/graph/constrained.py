@@ -189,20 +189,10 @@ class GraphRecipe:
 
 
 def graph_recipe(
-    X: Any,
-    neighbors: Neighbors,
-    *,
-    sigma: float | str,
-    graph: str,
-    graph_neighbors: int,
-    tree_depth: int,
-    theta: float,
-    metric: Any,
-    links: HandLinks = NO_LINKS,
-    edges: Edges | None = None,
-    n_jobs: int | None = None,
-    kernels: GraphKernels = GRAPH,
-) -> GraphRecipe:
+    X: Any, neighbors: Neighbors, *, sigma: float | str, graph: str, graph_neighbors: int,
+    tree_depth: int, theta: float, metric: Any, links: HandLinks = NO_LINKS,
+    edges: Edges | None = None, n_jobs: int | None = None, kernels: GraphKernels = GRAPH,
+) -> GraphRecipe:  # fmt: skip
     """Return the recipe of samples and their neighbours; `edges` where they are known."""
     width = automatic_sigma(neighbors, kernels) if sigma == "auto" else float(sigma)
     pairs = {"graph": graph, "graph_neighbors": graph_neighbors, "metric": metric}
@@ -212,15 +202,9 @@ def graph_recipe(
 
 
 def selected_edges(
-    X: Any,
-    neighbors: Neighbors,
-    *,
-    graph: str,
-    graph_neighbors: int,
-    metric: Any,
-    n_jobs: int | None = None,
-    kernels: GraphKernels = GRAPH,
-) -> Edges:
+    X: Any, neighbors: Neighbors, *, graph: str, graph_neighbors: int, metric: Any,
+    n_jobs: int | None = None, kernels: GraphKernels = GRAPH,
+) -> Edges:  # fmt: skip
     """Return the pairs that carry the third rule, sorted, ``low < high``, and their lengths.
 
     Labels have no part in it. `neighbors` holds at least ``candidate_count(...)`` of every sample.

@@ -42,14 +42,9 @@ def are_near(rank_low: Any, rank_high: Any, n_neighbors: int, kernels: GraphKern
 
 
 def pruned_edges(
-    X: Any,
-    neighbors: Neighbors,
-    n_neighbors: int,
-    *,
-    metric: Any,
-    n_jobs: int | None = None,
+    X: Any, neighbors: Neighbors, n_neighbors: int, *, metric: Any, n_jobs: int | None = None,
     kernels: GraphKernels = GRAPH,
-) -> Edges:
+) -> Edges:  # fmt: skip
     """Return the pairs of the pruned graph, ``low < high``, sorted, and their lengths.
 
     A pair is kept if each is among the other's `n_neighbors` nearest, or one is among the other's 3

@@ -12,44 +12,11 @@ from scipy import sparse
 
 from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.csr import kept_entries, narrowest
-from manifoldknn.base.distances import distance_blocks
+from manifoldknn.base.distances import EUCLIDEAN, distance_blocks
 from manifoldknn.base.kernels import Kernels
-from manifoldknn.graph.partsearch import PartSearch, pair_distances, search_of_parts
+from manifoldknn.graph.partsearch import MetricSearch, PartSearch, ProductSearch, pair_distances
 from manifoldknn.graph.spanning import connected_parts, in_spanning_forest
 from manifoldknn.search.neighbors import Neighbors
-
-
-def ranked_pairs(neighbors: Neighbors) -> tuple[Array, ...]:
-    """Return undirected edges with the rank of each end in the other's list (large if absent).
-
-    Cost O(n·k): lists are sorted by transposing them as sparse matrices, which only counts.
-    """
-    indices, distances = neighbors.indices, neighbors.distances
-    n, k = indices.shape
-    # Both ranks of an edge in one integer, as short as can be: there are millions.
-    for_rank = k.bit_length()
-    ranks = np.arange(1, k + 1, dtype=np.min_scalar_type(-(1 << 2 * for_rank)))
-    later = indices > np.arange(n)[:, None]
-    from_low = _first_of_each(_entries(indices, later, ranks).tocsc().tocsr())
-    np.logical_not(later, out=later)
-    from_high = _first_of_each(_entries(indices, later, ranks << for_rank).tocsc().T)
-    del later
-    both = from_low + from_high
-    del from_low, from_high
-    low = np.repeat(np.arange(n, dtype=np.int64), np.diff(both.indptr))
-    high = both.indices.astype(np.int64)
-    rank_low, rank_high = both.data & ((1 << for_rank) - 1), both.data >> for_rank
-    del both
-    at = low * k
-    at += rank_low
-    one_sided = np.flatnonzero(rank_low == 0)
-    at[one_sided] = high[one_sided] * k + rank_high[one_sided]
-    at -= 1
-    length = distances.ravel()[at]
-    for rank in (rank_low, rank_high):
-        rank -= 1
-        rank[rank < 0] = np.iinfo(rank.dtype).max
-    return low, high, length, rank_low, rank_high
 
 
 def _entries(indices: Ints, chosen: Bools, data: Array) -> Any:
@@ -82,9 +49,35 @@ class GraphKernels(Kernels):
     def ranked_pairs(self, neighbors: Neighbors) -> tuple[Any, ...]:
         """Return pairs of which one lists the other, sorted: low, high, length, and both ranks.
 
-        A rank is the place of an end in the other's list, from 0; large if it is not there.
+        A rank is the place of an end in the other's list, from 0; large if it is not there. Cost
+        O(n·k): lists are sorted by transposing them as sparse matrices, which only counts.
         """
-        return ranked_pairs(neighbors)
+        indices, distances = neighbors.indices, neighbors.distances
+        n, k = indices.shape
+        # Both ranks of an edge in one integer, as short as can be: there are millions.
+        for_rank = k.bit_length()
+        ranks = np.arange(1, k + 1, dtype=np.min_scalar_type(-(1 << 2 * for_rank)))
+        later = indices > np.arange(n)[:, None]
+        from_low = _first_of_each(_entries(indices, later, ranks).tocsc().tocsr())
+        np.logical_not(later, out=later)
+        from_high = _first_of_each(_entries(indices, later, ranks << for_rank).tocsc().T)
+        del later
+        both = from_low + from_high
+        del from_low, from_high
+        low = np.repeat(np.arange(n, dtype=np.int64), np.diff(both.indptr))
+        high = both.indices.astype(np.int64)
+        rank_low, rank_high = both.data & ((1 << for_rank) - 1), both.data >> for_rank
+        del both
+        at = low * k
+        at += rank_low
+        one_sided = np.flatnonzero(rank_low == 0)
+        at[one_sided] = high[one_sided] * k + rank_high[one_sided]
+        at -= 1
+        length = distances.ravel()[at]
+        for rank in (rank_low, rank_high):
+            rank -= 1
+            rank[rank < 0] = np.iinfo(rank.dtype).max
+        return low, high, length, rank_low, rank_high
 
     def spanning_forest(self, low: Any, high: Any, length: Any, n: int) -> tuple[Any, Any]:
         """Tell which edges belong to the minimum spanning forest, and the part of each node."""
@@ -105,8 +98,11 @@ class GraphKernels(Kernels):
         return pair_distances(X, one, other, metric=metric)
 
     def part_search(self, X: Any, parts: Ints, metric: Any, n_jobs: int | None) -> PartSearch:
-        """Return a search over the members of parts."""
-        return search_of_parts(X, parts, metric=metric, n_jobs=n_jobs)
+        """Return a search by products (dense rows, Euclidean or cosine), or the metric itself."""
+        named = metric if isinstance(metric, str) else ""
+        products = named in EUCLIDEAN | {"cosine"} and not sparse.issparse(X)
+        search = ProductSearch if products else MetricSearch
+        return search(X, parts, metric=metric, n_jobs=n_jobs)
 
 
 GRAPH = GraphKernels()

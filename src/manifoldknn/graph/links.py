@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.base import Array, Bools, Ints
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.tensors import as_numpy
 
@@ -25,8 +25,8 @@ __all__ = ["NO_LINKS", "HandLinks", "check_links", "hand_links", "row_pairs"]
 class HandLinks:
     """Must-links and cannot-links: pairs of row numbers, the smaller first, sorted, each once."""
 
-    must: NDArray[np.intp]
-    cannot: NDArray[np.intp]
+    must: Ints
+    cannot: Ints
 
     def __bool__(self) -> bool:
         return bool(len(self.must) or len(self.cannot))
@@ -37,14 +37,14 @@ class HandLinks:
         n = 1 + max(int(named.max(initial=0)), int(high.max()) if len(high) else 0)
         return kernels.xp.isin(low * n + high, kernels.array(named[:, 0] * n + named[:, 1]))
 
-    def without(self, rows: NDArray[np.intp]) -> HandLinks:
+    def without(self, rows: Ints) -> HandLinks:
         """Return the links that touch none of some rows: who hides a label hides these too."""
         if not self:
             return self
         kept = (pairs[~np.isin(pairs, rows).any(axis=1)] for pairs in (self.must, self.cannot))
         return HandLinks(*kept)
 
-    def linked_beside(self, codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def linked_beside(self, codes: Ints) -> tuple[Ints, Ints]:
         """Return both ends of the must-links that labels do not make as well."""
         one, other = self.must.T
         new = (codes[one] < 0) | (codes[other] < 0)
@@ -55,11 +55,7 @@ NO_LINKS = HandLinks(np.empty((0, 2), dtype=np.intp), np.empty((0, 2), dtype=np.
 
 
 def hand_links(
-    must: Any,
-    cannot: Any,
-    codes: NDArray[np.intp],
-    classes: NDArray[Any] | None = None,
-    names: NDArray[Any] | None = None,
+    must: Any, cannot: Any, codes: Ints, classes: Array | None = None, names: Array | None = None
 ) -> HandLinks:
     """Return the user's links, each once, or raise ValueError.
 
@@ -76,7 +72,7 @@ def hand_links(
     return links
 
 
-def row_pairs(name: str, pairs: Any, n_samples: int) -> NDArray[np.intp]:
+def row_pairs(name: str, pairs: Any, n_samples: int) -> Ints:
     """Return pairs of row numbers, checked, the smaller first, sorted, each once."""
     if pairs is None:
         return NO_LINKS.must
@@ -106,10 +102,7 @@ def row_pairs(name: str, pairs: Any, n_samples: int) -> NDArray[np.intp]:
 
 
 def check_links(
-    links: HandLinks,
-    codes: NDArray[np.intp],
-    classes: NDArray[Any] | None = None,
-    names: NDArray[Any] | None = None,
+    links: HandLinks, codes: Ints, classes: Array | None = None, names: Array | None = None
 ) -> None:
     """Raise ValueError if links contradict labels or each other, also through chains."""
     if not links:
@@ -153,9 +146,7 @@ def check_links(
         )
 
 
-def _some_rows(
-    together: NDArray[np.bool_], codes: NDArray[np.intp], classes: tuple[int, int]
-) -> list[int]:
+def _some_rows(together: Bools, codes: Ints, classes: tuple[int, int]) -> list[int]:
     """Return a labelled row of each of two classes that are tied together."""
     there = together[: len(codes)]
     return [int(np.flatnonzero(there & (codes == code))[0]) for code in classes]

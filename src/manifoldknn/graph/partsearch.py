@@ -11,12 +11,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.metrics import pairwise_distances
 
 from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.distances import (
     EUCLIDEAN,
+    all_pairs,
     angular_pairs,
     euclidean_pairs,
     is_angular,
@@ -35,14 +34,6 @@ _PAIRS = 8  # measured at a time: each with each, which wastes less than a call 
 Measure = Callable[[Any], Any]  # distances, or what has their order, of rows by their numbers
 
 
-def search_of_parts(X: Any, parts: Ints, *, metric: Any, n_jobs: int | None = None) -> "PartSearch":
-    """Return a search by products (dense rows, Euclidean or cosine), else by the metric itself."""
-    named = metric if isinstance(metric, str) else ""
-    if named in EUCLIDEAN | {"cosine"} and not sparse.issparse(X):
-        return ProductSearch(X, parts, metric=metric, n_jobs=n_jobs)
-    return MetricSearch(X, parts, metric=metric, n_jobs=n_jobs)
-
-
 class PartSearch(ABC):
     """Search over the members of parts, of which `parts` tells the number for every sample.
 
@@ -50,14 +41,9 @@ class PartSearch(ABC):
     """
 
     def __init__(
-        self,
-        X: Any,
-        parts: Ints,
-        *,
-        metric: Any,
-        n_jobs: int | None = None,
+        self, X: Any, parts: Ints, *, metric: Any, n_jobs: int | None = None,
         kernels: Kernels = NUMPY,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.X, self.metric, self.kernels = X, metric, kernels
         # A function of the user's need not bear several threads, nor would it gain by them.
         self._n_jobs = 1 if callable(metric) else n_jobs
@@ -243,14 +229,14 @@ class MetricSearch(PartSearch):
         some = members[:: -(-len(members) // _TRIED_MEMBERS)]
         if len(some) == 1:
             return int(some[0])
-        away = pairwise_distances(self.X[some], metric=self.metric)
+        away = all_pairs(self.X[some], self.X[some], self.metric)
         return int(some[np.argmin(away.sum(axis=1))])
 
     def _distances_of(self, points: Any, part: int | None = None) -> Measure:
         del part  # distances are the same for all
 
         def measure(rows: Ints) -> Array:
-            return np.asarray(pairwise_distances(points, self.X[rows], metric=self.metric))
+            return all_pairs(points, self.X[rows], self.metric)
 
         return measure
 
@@ -282,6 +268,5 @@ def pair_distances(X: Any, one: Ints, other: Ints, *, metric: Any) -> Floats:
         if is_angular(X, metric):
             out[some] = angular_pairs(X[one[some]], X[other[some]], metric)
             continue
-        away = pairwise_distances(X[one[some]], X[other[some]], metric=metric)
-        out[some] = np.diagonal(away)
+        out[some] = np.diagonal(all_pairs(X[one[some]], X[other[some]], metric))
     return out

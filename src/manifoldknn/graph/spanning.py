@@ -8,11 +8,10 @@ higher index), so equal lengths never leave a choice.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from manifoldknn.base import Bools, Floats, Ints
+from manifoldknn.base import Array, Bools, Floats, Ints
 
 _FILTERED_EDGES = 10_000
 
@@ -22,7 +21,7 @@ Edges = tuple[Any, Any, Any]  # both ends and lengths: arrays, or tensors on a d
 def connected_parts(one: Ints, other: Ints, n_nodes: int) -> Ints:
     """Return for every node the number of its part of the graph with these edges."""
     links = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(n_nodes, n_nodes))
-    parts: NDArray[np.int32] = csgraph.connected_components(links, directed=False)[1]
+    parts: Array = csgraph.connected_components(links, directed=False)[1]
     return parts.astype(np.intp)
 
 

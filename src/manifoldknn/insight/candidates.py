@@ -12,12 +12,14 @@ from manifoldknn.insight.ground import Ground
 from manifoldknn.search.repeated import equal_rows
 
 _EVERY_ROW = 0.01  # weight of a row about which nothing is uncertain
+_LATER = 50  # labels that came at once, since the draw, and are walked from before rows are ranked
 
 
 class Candidates:
     """About `most` of the unlabelled rows, uncertain ones sooner; equal rows are one.
 
-    Labels may come later: whoever has one is never ranked again.
+    Labels may come later: whoever has one is never ranked again. Of very many that come at once,
+    some tell what is covered.
     """
 
     def __init__(self, ground: Ground, most: int, random_state: int) -> None:
@@ -25,6 +27,7 @@ class Candidates:
         free[ground.labeled] = False
         self._free, self._most = np.flatnonzero(free), most
         self._lot = np.random.default_rng([random_state, 1]).random(len(free))
+        self._walked = np.zeros(len(free), dtype=bool)  # from which rows
         self._rows = self._some = np.empty(0, dtype=np.intp)
         if not free.any():
             return
@@ -35,6 +38,7 @@ class Candidates:
         )
         some, known = self._rows[self._some], self._counted(ground.labeled)
         self._nearness = Nearness(ground.graph, some, known, n_jobs=ground.n_jobs)
+        self._walked[some] = self._walked[known] = True
 
     def _weights(self, ground: Ground) -> NDArray[np.float64]:
         weights = np.bincount(self._kind, ground.doubt[self._free] + _EVERY_ROW)
@@ -56,7 +60,11 @@ class Candidates:
         if not free.any():
             return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
         weights, here = self._weights(ground), free[some]
-        covered = self._nearness.to(self._counted(ground.labeled))[here].max(axis=1, initial=0.0)
+        known = self._counted(ground.labeled)
+        new = known[~self._walked[known]]
+        self._walked[new[np.argsort(self._lot[new])[:_LATER]]] = True
+        known = known[self._walked[known]]
+        covered = self._nearness.to(known)[here].max(axis=1, initial=0.0)
         some, chance = some[here], self._chance[here]
         steps = covering(self._nearness.to(rows[some])[here], weights[some] / chance, covered)
         copies = self._copies[some] / chance

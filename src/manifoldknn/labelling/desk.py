@@ -197,13 +197,15 @@ class Desk:
 
     def _shown(self, row: int, who: str, why: str | None) -> dict[str, Any]:
         marks = self._board.marks.get(row, {})
+        # Who labels a row a second time does so without knowing what the first one said.
+        blind = self._overlap > 0 and bool(marks) and who not in marks
         return self.rows.shown(row) | {
             "why": why,
-            "guess": self._guess(row),
+            "guess": [] if blind else self._guess(row),
             "near": self._near(row),
             "mine": asdict(marks[who]) if who in marks else None,
-            "label": self._board.labels.get(row),
-            "marks": [asdict(mark) for mark in marks.values()],
+            "label": None if blind else self._board.labels.get(row),
+            "marks": [] if blind else [asdict(mark) for mark in marks.values()],
         }
 
     def _guess(self, row: int) -> list[tuple[str, float]]:

@@ -100,10 +100,17 @@ class Journal:
             self._file.close()
             raise
         read = self._file.execute("SELECT number, at, who, kind, body FROM entries ORDER BY number")
-        self.entries = [
-            Entry(number, at, who, kind, json.loads(body)) for number, at, who, kind, body in read
-        ]
-        self.history = History(self.entries)
+        try:
+            self.entries = [
+                Entry(number, at, who, kind, dict(json.loads(body)))
+                for number, at, who, kind, body in read
+            ]
+            self.history = History(self.entries)
+        except (ValueError, LookupError, TypeError, sqlite3.Error):
+            self._file.close()
+            raise TableError(
+                f"the journal {path} is damaged: bring a copy back, or name another with --journal"
+            ) from None
 
     def _open(self, fingerprint: str, name: str) -> None:
         """Make the tables of a new journal, or look whose journal it is; change nothing else."""

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from threading import Condition, Thread
 from typing import Any
@@ -34,8 +35,11 @@ _QUEUE = 200  # rows
 _MOST, _FEWEST, _STEPS = 2000, 300, 1e7
 _SOON = 0.5  # seconds: a fit that hides labels and takes no longer is always made
 _IDLE = 4.0  # seconds without news, after which slower things are done
-_QUICK_TOL = 0.05  # of densities, while somebody waits: hardly an answer differs
-_OFTEN = 10  # quick fits, after which one hides labels though somebody waits
+# Products with the graph while somebody waits, at least, and as a share of what a whole walk takes:
+# each walk goes on where the last one ended, so that hardly an answer differs.
+_QUICK, _QUICK_SHARE = 25, 1 / 6
+_GATHERED = 0.05  # of the seconds that learning takes: labels as close as that come together
+_OFTEN = 10  # quick fits, after which labels are hidden though somebody waits
 _DOUBTS = 200
 _RECENT, _LITTLE, _EACH = 10, 0.005, 3  # labels, share of answers, labels per class
 
@@ -61,6 +65,18 @@ class Step:
     accuracy: float | None = None
     low: float | None = None
     high: float | None = None
+
+
+@dataclass
+class _Judged:
+    """What is found beside the learning of new labels."""
+
+    clf: ManifoldKNNClassifier
+    known: dict[int, str]  # its labels
+    seconds: float = 0.0
+    doubts: list[dict[str, Any]] = field(default_factory=list)
+    candidates: Candidates | None = None
+    error: Exception | None = None
 
 
 @dataclass
@@ -94,8 +110,13 @@ class Learner:
     ) -> None:
         self.news = News()
         self._X, self._clf, self._labels, self._keep = X, estimator, labels, keep
-        self._sharpness, self._tol = estimator.sharpness, estimator.tol
-        self._full_seconds = np.inf
+        self._given: dict[str, Any] = {
+            "sharpness": estimator.sharpness, "max_iter": estimator.max_iter,
+        }  # fmt: skip
+        self._quick = self._given  # parameters while somebody waits
+        self._seconds, self._full_seconds = 0.0, np.inf  # of the last fit, and of one that judges
+        self._judging = False
+        self._judged: _Judged | None = None
         self._known: dict[int, str] = {}
         self._n_quick = 0  # fits since one that hid labels
         self._bell, self._asked, self._stopped = Condition(), time.perf_counter(), False
@@ -155,96 +176,151 @@ class Learner:
     # Beginning: neighbours, graph, who is near whom, a map.
 
     def _begin(self) -> None:
-        self._learn(full=False)
+        self._learn(full=True)
+        self._full_seconds = np.inf  # that was a search for neighbours too
         self._publish(working="choosing rows")
         self._ground = walked_ground(self._clf, uncertainty, None)
         self._lengths = _lengths(self._ground.graph)
-        self._draw()
+        self._candidates = self._drawn(self._clf, self._known)
         self._rank()
         self._publish(working="drawing the map")
         self._publish(places=framed_places(self._clf.fitted_.lists.indices), working="")
         self._late = True  # whether slower things wait to be done
 
-    def _draw(self) -> None:
+    def _drawn(self, clf: ManifoldKNNClassifier, known: dict[int, str]) -> Candidates:
         most = int(np.clip(_STEPS / len(self._X), _FEWEST, _MOST))
-        self._drawn_at = max(20, len(self._known))
-        self._candidates = Candidates(self._now(), most, 0)
+        self._drawn_at = max(20, len(known))
+        return Candidates(self._now(clf, known), most, 0)
 
-    def _now(self) -> Ground:
-        """Return the ground with the labels there are now."""
-        if _NOBODY in self._known.values():
+    def _now(self, clf: ManifoldKNNClassifier, known: dict[int, str]) -> Ground:
+        """Return the ground with the labels that a classifier knows."""
+        if _NOBODY in known.values():
             nobody = np.empty(0, dtype=np.intp)
             return replace(
                 self._ground, labeled=nobody, doubt=np.ones(len(self._X)), classifier=None
             )
-        several = len(self._clf.classes_) > 1
         return replace(
             self._ground,
-            labeled=self._clf.labeled_indices_,
-            doubt=uncertainty(self._clf),
-            classifier=self._clf if several else None,
+            labeled=clf.labeled_indices_,
+            doubt=uncertainty(clf),
+            classifier=clf if len(clf.classes_) > 1 else None,
         )
 
-    # Learning: as quickly as it goes first, hidden labels and doubts when nobody waits.
+    # Learning: as quickly as it goes while somebody waits, and in another thread what takes longer.
 
     def _wait_and_learn(self) -> None:
         with self._bell:
-            self._bell.wait_for(self._has_news, timeout=self._patience())
+            self._bell.wait_for(self._has_work, timeout=self._patience())
+            end = time.perf_counter() + _SOON
+            while self._has_news() and time.perf_counter() < end:
+                if not self._bell.wait(min(_GATHERED * self._seconds, _SOON)):
+                    break
             if self._stopped:
                 return
-            fresh = self._has_news()
+            fresh, judged, self._judged = self._has_news(), self._judged, None
+        if judged is not None:
+            self._take(judged)
         if fresh:
-            due = self._n_quick >= _OFTEN or len(self._clf.classes_) < 2
-            self._learn(full=due or self._full_seconds < _SOON)
+            self._learn(full=len(self._clf.classes_) < 2 or self._full_seconds < _SOON)
             self._rank()
             self._late = True
-        elif self._late:
-            self._late = False
-            if self._clf.hidden_labels_ is None:
-                self._learn(full=True)
-            if len(self._known) >= 2 * self._drawn_at:
-                self._draw()
-            self._rank()
-            self._doubt()
+        idle = not fresh and judged is None
+        if self._late and not self._judging and (idle or self._n_quick >= _OFTEN):
+            self._late, self._judging = False, True
+            asked = copy(self._clf), self._known
+            Thread(target=self._judge, args=asked, name="judge", daemon=True).start()
 
     def _patience(self) -> float | None:
         """Return how many seconds nobody must have asked for anything before slower things."""
-        if not self._late:
+        if not self._late or self._judging:
             return None
         return _SOON if self._full_seconds < _SOON else _IDLE
 
     def _has_news(self) -> bool:
         return self._stopped or self._labels()[0] != self._heard
 
+    def _has_work(self) -> bool:
+        return self._judged is not None or self._has_news()
+
+    def _judge(self, clf: ManifoldKNNClassifier, known: dict[int, str]) -> None:
+        """Hide labels, look for doubtful ones, and draw rows to choose from."""
+        judged, start = _Judged(clf, known), time.perf_counter()
+        try:
+            if clf.hidden_labels_ is None and len(clf.classes_) > 1:
+                clf.set_params(**self._given)
+                clf.set_labels(*(list(one) for one in zip(*known.items())))
+                judged.seconds = time.perf_counter() - start
+            if len(clf.classes_) > 1:
+                found = find_label_errors(clf).to_dict()
+                judged.doubts = [dict(zip(found, values)) for values in zip(*found.values())]
+            if len(known) >= 2 * self._drawn_at:
+                judged.candidates = self._drawn(clf, known)
+        except Exception as error:
+            judged.error = error
+        with self._bell:
+            self._judged = judged
+            self._bell.notify()
+
+    def _take(self, judged: _Judged) -> None:
+        """Use what was judged: of the answers only how sure they are, if there are labels since."""
+        self._judging = False
+        if judged.error is not None:
+            raise judged.error
+        if judged.seconds:
+            self._judged_by(judged.clf, judged.seconds)
+        self._candidates = judged.candidates or self._candidates
+        if judged.known == self._known:
+            self._clf = judged.clf
+            if len(self._clf.classes_) > 1:
+                self._answer(self.news.steps[-1].seconds)
+        steps = [
+            _with_accuracy(step, judged.clf) if step.labels == len(judged.known) else step
+            for step in self.news.steps
+        ]
+        self._publish(steps=steps, doubts=judged.doubts[:_DOUBTS])
+
+    def _judged_by(self, clf: ManifoldKNNClassifier, seconds: float) -> None:
+        """Learn quickly from now on, with what a whole fit has found out."""
+        self._full_seconds, self._n_quick = seconds, 0
+        if clf.vote == "classes":  # a guess to begin with is what makes it quick
+            most = max(_QUICK, round(_QUICK_SHARE * clf.n_iter_))
+            most = min(self._given["max_iter"], most)
+            self._quick = {"sharpness": clf.sharpness_, "max_iter": most}
+
     def _learn(self, *, full: bool) -> None:
         start = time.perf_counter()
         asked = self._asked
         number, labels = self._labels()
-        # Hidden labels teach how sure to be; without them the walk is all there is to do.
-        known = getattr(self._clf, "sharpness_", None)
-        self._clf.sharpness = self._sharpness if full or known is None else known
-        self._clf.tol = self._tol if full else max(self._tol, _QUICK_TOL)
         wanted = labels or {0: _NOBODY}
-        if not self._known:
-            y = np.full(len(self._X), "", dtype=object)
-            y[list(wanted)] = list(wanted.values())
-            self._clf.fit(self._X, y)
+        changed = {
+            row: wanted.get(row, "")
+            for row in sorted({*wanted, *self._known})
+            if wanted.get(row) != self._known.get(row)
+        }
+        self._heard = number
+        if not changed:
+            return
+        # Hidden labels teach how sure to be; without them the walk is all there is to do.
+        self._clf.set_params(**(self._given if full else self._quick))
+        if self._known:
+            self._clf.set_labels(list(changed), list(changed.values()))
         else:
-            rows = [
-                row
-                for row in sorted({*wanted, *self._known})
-                if wanted.get(row) != self._known.get(row)
-            ] or [next(iter(wanted))]
-            self._clf.set_labels(rows, [wanted.get(row, "") for row in rows])
-        self._known, self._heard = wanted, number
-        self._n_quick = 0 if full else self._n_quick + 1
+            y = np.full(len(self._X), "", dtype=object)
+            y[list(changed)] = list(changed.values())
+            self._clf.fit(self._X, y)
+        self._known, self._n_quick = wanted, self._n_quick + 1
+        self._seconds = time.perf_counter() - start
         if full:
-            self._full_seconds = time.perf_counter() - start
+            self._judged_by(self._clf, self._seconds)
         if len(self._clf.classes_) < 2:
             self._publish(answers=None)
-            return
-        answers = self._answered(number)
-        step = self._step(answers, time.perf_counter() - (asked if asked < start else start))
+        else:
+            self._answer(time.perf_counter() - (asked if asked < start else start))
+
+    def _answer(self, seconds: float) -> None:
+        """Publish answers, and what changed by them."""
+        answers = self._answered(self._heard)
+        step = self._step(answers, seconds)
         steps = self.news.steps
         again = bool(steps) and steps[-1].labels == step.labels
         if again and steps[-1].changed > step.changed:  # the same labels, looked at more closely
@@ -267,18 +343,13 @@ class Learner:
                 (np.array(before.classes, dtype=object)[before.codes] != names)[free].sum()
             )
         open_ = round(float((1 - answers.shares.max(axis=1))[free].sum()))
-        hidden = self._clf.hidden_labels_
-        if hidden is None or np.isnan(hidden.accuracy):
-            return Step(len(self._known), changed, open_, seconds)
-        low, high = hidden.interval()
-        told = (float(hidden.accuracy), float(low), float(high))
-        return Step(len(self._known), changed, open_, seconds, *told)
+        return _with_accuracy(Step(len(self._known), changed, open_, seconds), self._clf)
 
     def _rank(self) -> None:
         """Choose the next rows, unless an earlier session did that for the same labels."""
         if self._stored["number"] == self._heard:
             return
-        ground = self._now()
+        ground = self._now(self._clf, self._known)
         rows, speaks_for = self._candidates.ranked(ground, _QUEUE)
         queue = {
             "number": self._heard,
@@ -290,11 +361,14 @@ class Learner:
         self._stored = queue
         self._publish(queue=queue)
 
-    def _doubt(self) -> None:
-        if len(self._clf.classes_) > 1:
-            found = find_label_errors(self._clf).to_dict()
-            listed = [dict(zip(found, values)) for values in zip(*found.values())]
-            self._publish(doubts=listed[:_DOUBTS])
+
+def _with_accuracy(step: Step, clf: ManifoldKNNClassifier) -> Step:
+    """Return a step with the accuracy to expect, if labels were hidden to know it."""
+    hidden = clf.hidden_labels_
+    if hidden is None or np.isnan(hidden.accuracy):
+        return step
+    low, high = hidden.interval()
+    return replace(step, accuracy=float(hidden.accuracy), low=float(low), high=float(high))
 
 
 def _lengths(graph: ConstrainedGraph) -> Any:

@@ -83,13 +83,13 @@ class Rows:
         if not inside:
             raise ForbiddenError(f"{name[:_BRIEF]!r} is outside the folder of the data")
         if not known:
-            raise ValueError(f"no picture {name[:_BRIEF]!r} was found")
+            raise ValueError(f"{name[:_BRIEF]!r} was not found")
         if path.stat().st_size > _LARGEST:
             raise ValueError(f"the picture {name[:_BRIEF]!r} is larger than 32 MB")
         content = path.read_bytes()
         kinds = [kind for start, kind in _PICTURES.items() if content.startswith(start)]
         if not kinds:
-            raise ValueError(f"{name[:_BRIEF]!r} is no picture (PNG, JPEG, GIF, WebP, BMP)")
+            raise ValueError(f"{name[:_BRIEF]!r} is no PNG, JPEG, GIF, WebP or BMP")
         return {"type": kinds[0], "data": base64.b64encode(content).decode()}
 
 

@@ -9,7 +9,7 @@ import secrets
 import socket
 import sys
 import webbrowser
-from contextlib import closing
+from contextlib import closing, suppress
 
 from manifoldknn.labelling.project import open_desk
 from manifoldknn.tables.table import TableError
@@ -19,7 +19,7 @@ logger = logging.getLogger("manifoldknn")
 
 
 def serve(options: argparse.Namespace) -> None:
-    """Open a file for labelling and serve it until interrupted.
+    """Open a file for labelling and serve it until Ctrl+C.
 
     The first line on standard output is the address with its token.
     """
@@ -36,7 +36,7 @@ def serve(options: argparse.Namespace) -> None:
         desk, notes = open_desk(options)
         address = f"http://127.0.0.1:{port}/?token={token}"
         print(address, flush=True)
-        for note in notes:
+        for note in [*notes, "Ctrl+C ends the server"]:
             print(f"note        {note}", file=sys.stderr)
         config = uvicorn.Config(
             make_app(desk, token, port), log_level="error", access_log=False, lifespan="off",
@@ -46,10 +46,8 @@ def serve(options: argparse.Namespace) -> None:
         desk.open()
         if options.browser:
             webbrowser.open(address)
-        try:
+        with closing(desk), suppress(KeyboardInterrupt):  # which is how it ends
             uvicorn.Server(config).run(sockets=[sock])
-        finally:
-            desk.close()
 
 
 def _bound(port: int | None) -> socket.socket:
@@ -66,9 +64,6 @@ def _bound(port: int | None) -> socket.socket:
             raise
         sock.bind(("127.0.0.1", 0))
         told = f"port {wanted} is taken or not allowed: {sock.getsockname()[1]} is used instead"
-        if port is not None:
-            print(f"manifoldknn: {told}", file=sys.stderr)
-        else:
-            logger.info("%s", told)
+        print(f"manifoldknn: {told}", file=sys.stderr)
     sock.listen()  # who reads the address may come before the server is up
     return sock

@@ -29,9 +29,10 @@ const render = ({ model, el }) => {
     waiting.set(++number, [done, failed]);
     model.send({ number, name, question });
   });
+  el.tabIndex = -1; // so that keys come here, and no shortcut of the notebook takes them
+  el.dataset.lmSuppressShortcuts = "true";
   let stop = () => {};
   mount(el, ask, { who: model.get("who") }).then((end) => { stop = end; });
-  el.tabIndex = -1;
   return () => stop();
 };
 export default { render };
@@ -89,7 +90,7 @@ def label(
     except ImportError as error:
         raise ImportError("label needs anywidget: pip install 'manifoldknn[notebook]'") from error
     table, folder = _arrow(frame), tempfile.TemporaryDirectory()
-    path = Path(folder.name) / "frame.arrow"
+    path = Path(folder.name) / "frame"
     feather.write_feather(table, str(path), compression="uncompressed")
     options = dict.fromkeys((*PARAMETERS, "as_published", "unlabeled", "na", "image", "delimiter"))
     options |= {"encoding": None, "overlap": 0.0, "scale": True, "format": "arrow"}

@@ -6,5 +6,5 @@ and `fitted_`, and hand back an answer or a new `Fitted`, which only the classif
 `deciding` names the labels behind them, `quality` says how well rows fit in. `stream` takes rows
 and labels in later (section 5 of the paper), `arrivals` are those rows. `cautions` are said before
 and after a fit, `rowids` are what a user calls rows. `hidden_labels` are what labelled rows would
-be called without their labels, and `scoring` how often answers are right.
+be called without their labels.
 """

@@ -4,10 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldknn.base import Floats, Ints
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.extend.reconstruct import Reconstruction
 from manifoldknn.search.growing import GrowingArray
 from manifoldknn.vote.similarities import Similarities
@@ -40,11 +39,7 @@ class Arrivals:
         return cls(len(shares), *map(GrowingArray, columns))
 
     def joined_by(
-        self,
-        made: Reconstruction,
-        known: Similarities,
-        shares: Floats,
-        off_manifold: NDArray[np.int8],
+        self, made: Reconstruction, known: Similarities, shares: Floats, off_manifold: Array
     ) -> "Arrivals":
         """Return the state with more rows, combined of earlier ones; this state stays as it is."""
         missing = self.z.values.shape[1] - made.z.shape[1]  # while there are very few rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.model.answering import new_rows, reconstructed
 from manifoldknn.vote.deciders import deciding_labels
 from manifoldknn.vote.similarities import combined
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from manifoldknn.classifier import ManifoldKNNClassifier
 
 
-def deciders(
-    model: ManifoldKNNClassifier, X: Any = None
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def deciders(model: ManifoldKNNClassifier, X: Any = None) -> tuple[Floats, Ints]:
     """Return weights and rows of the labelled samples that decided new rows, or all fitted ones."""
     check_is_fitted(model)
     fitted = model.fitted_

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from manifoldknn.base import Floats
 from manifoldknn.graph.constrained import GraphRecipe
 
 if TYPE_CHECKING:
@@ -54,9 +52,7 @@ class Fitted:
     row_index: Any = None  # the index of the fitted frame
     partner: Partner | None = None  # who has a say in the vote, if anybody
 
-    def votes(
-        self, found: Similarities, X: Any, belonging: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def votes(self, found: Similarities, X: Any, belonging: Floats) -> tuple[Floats, Floats]:
         """Return the votes for rows X of some similarities, and the same less sure by doubts."""
         said = None if self.partner is None else self.partner.said(X)
         shares = self.vote.shares(found.logs, said)
@@ -73,17 +69,9 @@ def recipe_of(
     classifier: Any, X: Any, lists: Neighbors, edges: Edges, links: HandLinks
 ) -> GraphRecipe:
     """Return the same where a classifier is not whole yet."""
-    return GraphRecipe(
-        X[: classifier.n_walked_],
-        lists.indices[:, : classifier.graph_neighbors],
-        edges,
-        classifier.sigma_,
-        classifier.graph,
-        classifier.tree_depth,
-        classifier.theta,
-        classifier.metric,
-        links,
-    )
+    c, nearest = classifier, lists.indices[:, : classifier.graph_neighbors]
+    how = c.sigma_, c.graph, c.tree_depth, c.theta, c.metric
+    return GraphRecipe(X[: c.n_walked_], nearest, edges, *how, links)
 
 
 @contextmanager

@@ -4,8 +4,9 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
+
+from manifoldknn.base import Array, Ints
 
 
 def check_all_walked(classifier: Any) -> None:
@@ -19,7 +20,7 @@ def check_all_walked(classifier: Any) -> None:
         )
 
 
-def fitted_row_ids(classifier: Any, index: Any = None) -> NDArray[Any]:
+def fitted_row_ids(classifier: Any, index: Any = None) -> Array:
     """Return a name for each row that a classifier was fitted on.
 
     `index` are names that the user brings, as `row_ids` takes them; else, if all rows came in
@@ -29,7 +30,7 @@ def fitted_row_ids(classifier: Any, index: Any = None) -> NDArray[Any]:
     return row_ids(index, len(classifier.unreached_))
 
 
-def grown_row_index(classifier: Any, X: Any) -> NDArray[Any] | None:
+def grown_row_index(classifier: Any, X: Any) -> Array | None:
     """Return the index of a fitted frame with that of a further one; None if either has none."""
     known = classifier.fitted_.row_index
     if known is None or not hasattr(X, "iloc"):
@@ -40,7 +41,7 @@ def grown_row_index(classifier: Any, X: Any) -> NDArray[Any] | None:
     return np.concatenate(both)
 
 
-def own_names(index: Any, n_samples: int) -> NDArray[Any] | None:
+def own_names(index: Any, n_samples: int) -> Array | None:
     """Return the names that the index of a fitted frame gives rows; None if they are numbers.
 
     So they are without an index, and if the index just counts from 0.
@@ -52,7 +53,7 @@ def own_names(index: Any, n_samples: int) -> NDArray[Any] | None:
     return None if counts else names
 
 
-def row_numbers(what: str, asked: Any, names: NDArray[Any]) -> NDArray[np.intp]:
+def row_numbers(what: str, asked: Any, names: Array) -> Ints:
     """Return the numbers of rows that a user asks for by name; `what` is said in errors.
 
     >>> row_numbers("indices", ["c", "a"], np.array(["a", "b", "c"]))
@@ -83,7 +84,7 @@ def row_numbers(what: str, asked: Any, names: NDArray[Any]) -> NDArray[np.intp]:
     return np.array(found, dtype=np.intp)
 
 
-def numbered_pairs(what: str, pairs: Any, names: NDArray[Any] | None) -> Any:
+def numbered_pairs(what: str, pairs: Any, names: Array | None) -> Any:
     """Return pairs of rows by their numbers, if rows have names; else as they are."""
     if names is None or pairs is None:
         return pairs
@@ -95,7 +96,7 @@ def numbered_pairs(what: str, pairs: Any, names: NDArray[Any] | None) -> Any:
     return np.column_stack(ends)
 
 
-def row_ids(index: Any, n_samples: int) -> NDArray[Any]:
+def row_ids(index: Any, n_samples: int) -> Array:
     """Return a name for each row; rows without an index are numbered from 0.
 
     A pandas frame or series stands for its index; anything else must hold one name per row.
@@ -110,7 +111,7 @@ def row_ids(index: Any, n_samples: int) -> NDArray[Any]:
     if hasattr(index, "iloc"):  # a frame or a series
         index = index.index
     levels = getattr(index, "nlevels", 1)
-    names: NDArray[Any]
+    names: Array
     if levels > 1:
         names = np.empty(len(index), dtype=object)
         names[:] = list(index)

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.labels import EncodedLabels, encode_further, encode_labels
 from manifoldknn.base.tensors import as_numpy
 from manifoldknn.model.answering import answered, reconstructed
@@ -91,8 +91,8 @@ def changed_labels(model: ManifoldKNNClassifier, indices: Any, y: Any) -> Encode
     return known.relabeled(joint)
 
 
-def _named_rows(indices: Any, n: int, names: NDArray[Any] | None) -> NDArray[np.intp]:
-    rows: NDArray[Any] = np.empty(0)
+def _named_rows(indices: Any, n: int, names: Array | None) -> Ints:
+    rows: Array = np.empty(0)
     with suppress(ValueError):  # names of several levels make no array
         rows = np.atleast_1d(np.asarray(indices))
     if rows.dtype == np.bool_ and rows.shape == (n,):
@@ -111,7 +111,7 @@ def _named_rows(indices: Any, n: int, names: NDArray[Any] | None) -> NDArray[np.
     return rows.astype(np.intp)
 
 
-def _check_announced(used: NDArray[Any], classes: Any, unlabeled: Any) -> None:
+def _check_announced(used: Array, classes: Any, unlabeled: Any) -> None:
     """Raise ValueError if `classes` was given and lacks one that is used."""
     if classes is None or not len(used):
         return
@@ -126,7 +126,7 @@ def _check_announced(used: NDArray[Any], classes: Any, unlabeled: Any) -> None:
 
 def taken_in(
     model: ManifoldKNNClassifier, X: Any, labels: EncodedLabels
-) -> tuple[Fitted, NDArray[Any], NDArray[np.bool_]]:
+) -> tuple[Fitted, Array, Bools]:
     """Let unlabelled rows join: return the grown model, their answers and who was unreached.
 
     `labels` are those of all rows, these included.
@@ -192,7 +192,7 @@ def judged_arrivals(model: ManifoldKNNClassifier) -> tuple[Fitted, bool]:
     return fitted, refresh_is_due(arrivals.n_walked, len(arrivals), int(odd.sum()))
 
 
-def first_guess(model: ManifoldKNNClassifier, labels: EncodedLabels) -> NDArray[np.float64] | None:
+def first_guess(model: ManifoldKNNClassifier, labels: EncodedLabels) -> Floats | None:
     """Return log f as the model knows it, for the classes there are now."""
     known = model.fitted_.walk.similarities
     if not isinstance(model.fitted_.vote, ClassVote):

@@ -1,10 +1,15 @@
-"""What every experiment consists of: cells to measure, rows measured, tables and a figure."""
+"""What every experiment consists of: cells to measure, rows measured, tables and a figure.
 
+They stand in the paper's order and ours last, and are imported when they are wanted.
+"""
+
+import difflib
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from pkgutil import resolve_name
 from typing import Any, Self
 
 Scalar = Any  # a text, a number, a truth value or None
@@ -101,3 +106,42 @@ def told(name: str) -> dict[str, Any]:
         for kind in ("differences", "notes")
     }
     return {"title": words["title"], **said}
+
+
+# Where each is found: module, and the name it has there.
+PLACES = {
+    name: f"{__package__}.{said['place']}"
+    for name, said in read_toml("words.toml").items()
+    if "place" in said
+}
+_HALVES = {"fig10": "fig10-11", "fig11": "fig10-11"}
+
+
+def load(name: str) -> Experiment:
+    """Import one of `PLACES`."""
+    return resolve_name(PLACES[name])
+
+
+def select(wanted: Iterable[str]) -> list[str]:
+    """Return the names of the wanted experiments, each once, in the paper's order.
+
+    "all" stands for every one, and so does nothing at all. A name that is none raises ValueError,
+    which names the likeliest and all.
+
+    >>> select(["tab5", "fig1", "tab5"])
+    ['fig1', 'tab5']
+    >>> select(["fig13"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no experiment 'fig13' (is it 'fig...'?): choose from fig1, fig2, ...
+    """
+    plain = [name.strip().lower().replace("_", "-").replace("–", "-") for name in wanted]
+    names = [_HALVES.get(name, name) for name in plain] or ["all"]
+    for name in names:
+        if name not in (*PLACES, "all"):
+            near = difflib.get_close_matches(name, PLACES, 1, 0.5)
+            hint = f" (is it {near[0]!r}?)" if near else ""
+            raise ValueError(
+                f"there is no experiment {name!r}{hint}: choose from {', '.join(PLACES)}, or all"
+            )
+    return [name for name in PLACES if name in names or "all" in names]

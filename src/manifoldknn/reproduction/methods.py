@@ -9,16 +9,17 @@ label) the usual value, which stands first in every grid.
 import math
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
-from manifoldknn.base import Bools, Ints
+from manifoldknn.base import Ints
 from manifoldknn.baselines import Baseline, supervised
 from manifoldknn.baselines.geodesic import nearest_by_path
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
@@ -95,54 +96,35 @@ def _supervised(method: str, problem: Problem, y: Ints, k: int, seed: int) -> In
             ).estimator
         estimator.fit(X, codes)
     out = y.copy()
-    rest = np.flatnonzero(y < 0)
-    out[rest] = estimator.predict(problem.X[rest])
+    out[y < 0] = estimator.predict(problem.X[y < 0])
     return out
 
 
 def _geodesic(problem: Problem, y: Ints, k: int, seed: int) -> Ints:
-    """Answer as a tuned `GeodesicKNNClassifier` does, each graph's paths found once.
-
-    Paths from all labelled rows serve the folds as well: a hidden label is one that may not vote.
-    """
+    """Answer as a tuned `GeodesicKNNClassifier` does, with neighbours that are searched once."""
     labeled = np.flatnonzero(y >= 0)
-    codes, everyone = y[labeled], np.ones(len(labeled), dtype=bool)
-    try:
-        folds = list(SemiSupervisedSplit(random_state=seed).split(codes, codes))
-    except TooFewLabelsError:
-        folds = []
-    nearest = NearestNeighbors(n_neighbors=len(labeled), algorithm="brute").fit(problem.X[labeled])
 
-    def voted(order: Ints, rows: Any, may: Bools) -> Ints:
+    def answers(n_links: int, voters: Ints) -> Ints:
         """Return the majority's class; of the nearest where no path leads to a label."""
-        found, reached = _voters(order, may, k)
-        shares = class_shares(reached.astype(np.float64), codes[found], int(codes.max()) + 1)
-        answers = winners(shares)
-        lost = np.flatnonzero(~reached.any(axis=1))
-        if lost.size:
-            order = nearest.kneighbors(problem.X[rows][lost], return_distance=False)
-            answers[lost] = codes[_voters(order, may, 1)[0][:, 0]]
-        return answers
+        found = nearest_by_path(problem.linked(n_links), voters, k)
+        reached = np.isfinite(found.distances)
+        out = winners(class_shares(reached.astype(float), y[voters][found.indices], y.max() + 1))
+        lost = ~reached[:, 0]
+        if lost.any():
+            nearest = KNeighborsClassifier(1).fit(problem.X[voters], y[voters])
+            out[lost] = nearest.predict(problem.X[lost])
+        return out
 
-    best, answers = np.inf, y
-    links = [g for g in GEODESIC_LINKS if g < len(y)] if folds else GEODESIC_LINKS[:1]
-    for n_links in links:
-        order = nearest_by_path(problem.linked(n_links), labeled, len(labeled)).indices
-        scores = []
-        for train, test in folds:
-            rows, may = labeled[test], np.isin(np.arange(len(labeled)), train)
-            scores.append(np.mean(voted(order[rows], rows, may) == codes[test]))
-        error = 1 - float(np.mean(scores)) if scores else 0.0
-        if error < best - 1e-12:
-            best, answers = error, voted(order, slice(None), everyone)
-    return np.where(y >= 0, y, answers)
+    def right(n_links: int, train: Ints, test: Ints) -> float:
+        return float(np.mean(answers(n_links, labeled[train])[labeled[test]] == y[labeled[test]]))
 
-
-def _voters(order: Ints, may: Bools, k: int) -> tuple[Ints, Bools]:
-    """Return the first k that may vote of every row, and which of them are reached."""
-    allowed = may[order] & (order >= 0)
-    first = np.argsort(~allowed, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(order, first, axis=1), np.take_along_axis(allowed, first, axis=1)
+    best = GEODESIC_LINKS[0]
+    with suppress(TooFewLabelsError):
+        folds = list(SemiSupervisedSplit(random_state=seed).split(labeled, y[labeled]))
+        links = [n_links for n_links in GEODESIC_LINKS if n_links < len(y)]
+        scores = [np.mean([right(n_links, *fold) for fold in folds]) for n_links in links]
+        best = links[int(np.argmax(np.round(scores, 12)))]
+    return np.where(y >= 0, y, answers(best, labeled))
 
 
 def _manifold(name: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
@@ -156,9 +138,7 @@ def _manifold(name: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints: 
 
 def _spreading(name: str, problem: Problem, y: Ints, k: int, seed: int) -> Ints:  # noqa: ARG001
     settings = {"n_neighbors": 7} | SPREADING[name]
-    with warnings.catch_warnings(
-        action="ignore"
-    ):  # rows without any weight, and the steps it is given
+    with warnings.catch_warnings(action="ignore"):  # rows without weight, and the steps it has
         graph = problem.spreading_graph(settings.pop("n_neighbors"))
         model = LabelSpreading(kernel=lambda *_: graph, **settings)
         return np.asarray(model.fit(problem.X, y).transduction_, dtype=np.intp)

@@ -11,11 +11,10 @@ from pathlib import Path
 from joblib import cpu_count
 
 from manifoldknn.datasets import load_paper
-from manifoldknn.reproduction import catalogue
 from manifoldknn.reproduction.assemble import Assembled, assemble
-from manifoldknn.reproduction.experiment import Experiment, Plan
+from manifoldknn.reproduction.experiment import PLACES, Experiment, Plan, load, select
 from manifoldknn.reproduction.page import write_report
-from manifoldknn.reproduction.runner import Progress, cells_of, duration, measure_cells
+from manifoldknn.reproduction.runner import cells_of, duration, measure_cells
 from manifoldknn.reproduction.store import Store, only_run
 
 
@@ -32,10 +31,9 @@ def reproduce(options: argparse.Namespace) -> int:
     wanted = list(options.ids)
     if options.resume and not wanted:
         wanted = Store.begun(folder)
-    names = catalogue.select(wanted)
+    names = select(wanted)
     store = Store.open(folder, plan, names, resume=options.resume)
-    names = catalogue.select(store.names)
-    experiments = {catalogue.PLACES[name]: catalogue.load(name) for name in names}
+    experiments = {PLACES[name]: load(name) for name in select(store.names)}
     _check_needs(list(experiments.values()), store)
     with only_run(folder):
         store.begin()
@@ -48,13 +46,13 @@ def _run(
     """Measure, assemble and report; say how to go on where that did not come to its end."""
     names = [experiment.name for experiment in experiments.values()]
     again = _command(options, names, store.folder, resume=True)
-    progress = Progress()
     try:
-        measure_cells(experiments, store, jobs=jobs, progress=progress, quiet=options.quiet)
+        measure_cells(experiments, store, jobs=jobs, quiet=options.quiet)
     except KeyboardInterrupt:
+        stored = [store.load(e, c) for e in experiments.values() for c in cells_of(e, store)]
         print(
-            f"manifoldknn: interrupted: {progress.stored} of {progress.total} cells are stored; "
-            f"go on with: {again}",
+            f"manifoldknn: interrupted: {len(stored) - stored.count(None)} of {len(stored)} cells "
+            f"are stored; go on with: {again}",
             file=sys.stderr,
         )
         return 130

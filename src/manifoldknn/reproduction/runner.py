@@ -5,16 +5,16 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import closing
 from typing import TextIO
 
 from tqdm import tqdm
 
 from manifoldknn.reproduction.experiment import Cell, Experiment
 from manifoldknn.reproduction.store import Store
-from manifoldknn.reproduction.workers import Outcome, Task, Workers
+from manifoldknn.reproduction.workers import Outcome, Task, outcomes
 
-_TRUST, _TRUSTED_SHARE = 5.0, 0.05  # work that estimates are trusted for: seconds, share of all
+_TRUSTED = 0.05  # share of the work after which what was measured counts as much as estimates
 _SOON, _BETWEEN_BARS = 2.0, 0.1  # seconds: what takes less needs no bar
 _BETWEEN_LINES = 10.0  # seconds, where lines cannot be drawn over
 
@@ -38,69 +38,48 @@ def duration(seconds: float) -> str:
 class Bar:
     """A bar on standard error if that is a terminal, a line now and then elsewhere.
 
-    The time left is the estimated work left, corrected by how wrong the estimates were so far. Of
-    `total` cells, `done` were finished before; `shared` are the estimated seconds of work that
-    `jobs` processes share, `alone` those of work that runs by itself.
+    The time left is the estimated `work` left, in seconds, corrected by how wrong the estimates
+    were so far. Of `total` cells, `done` were finished before.
     """
 
     def __init__(
-        self,
-        total: int,
-        done: int,
-        *,
-        shared: float,
-        alone: float,
-        jobs: int,
-        quiet: bool = False,
-        out: TextIO | None = None,
+        self, total: int, done: int, work: float, *, quiet: bool = False, out: TextIO | None = None
     ) -> None:
-        self.total, self.done = total, done
-        self._left = {False: shared, True: alone}
-        self._jobs, self._name = jobs, ""
+        self._done, self._work, self._worked, self._name = done, work, 0.0, ""
         self._out = sys.stderr if out is None else out
-        self._expected = self._taken = min(_TRUST, _TRUSTED_SHARE * (shared + alone)) or 1.0
         self._in_lines = not (quiet or self._out.isatty())
-        self._told = time.perf_counter()
+        self._begun = self._told = time.perf_counter()
         self._bar = tqdm(
-            total=total,
-            initial=done,
-            file=self._out,
-            disable=quiet or self._in_lines,
-            delay=_SOON,
-            leave=False,
-            mininterval=_BETWEEN_BARS,
-            miniters=0,
-            dynamic_ncols=True,
+            total=total, initial=done, file=self._out, disable=quiet or self._in_lines,
+            delay=_SOON, leave=False, mininterval=_BETWEEN_BARS, miniters=0, dynamic_ncols=True,
             bar_format="{percentage:3.0f}%|{bar:24}| {desc}",
-        )
+        )  # fmt: skip
 
-    def advance(self, expected: float, taken: float, *, alone: bool, name: str) -> None:
-        """Count a finished cell: seconds it was to take, and took."""
-        self.done += 1
-        self._left[alone] -= expected
-        self._expected += expected
-        self._taken += taken
-        self._name = name
+    def advance(self, work: float, name: str) -> None:
+        """Count a finished cell, and the work that it was estimated at."""
+        self._done += 1
+        self._worked += work
+        self._name = f"  ({name})"
         self.show(1)
 
-    @property
     def seconds_left(self) -> float:
-        """Time that the rest will take."""
-        work = max(self._left[False], 0) / self._jobs + max(self._left[True], 0)
-        return work * self._taken / self._expected
+        """Return the time that the rest will take."""
+        trusted, taken = _TRUSTED * self._work, time.perf_counter() - self._begun
+        slower = (trusted + taken) / (trusted + self._worked) if self._worked else 1.0
+        return slower * (self._work - self._worked)
 
     def show(self, more: int = 0) -> None:
         """Tell how far the run is, if it is time to, with `more` cells than before."""
-        text, now = f"{self.done} of {self.total} cells", time.perf_counter()
-        if self.done < self.total:
-            left = math.ceil(self.seconds_left)
+        total, now = self._bar.total, time.perf_counter()
+        text = f"{self._done} of {total} cells"
+        if self._done < total:
+            left = math.ceil(self.seconds_left())
             text += f", about {duration(left) if left >= 10 else f'{left} s'} left"
-        name = f"  ({self._name})" if self._name else ""
-        self._bar.set_description_str(text + name, refresh=False)
+        self._bar.set_description_str(text + self._name, refresh=False)
         self._bar.update(more)
-        if self._in_lines and (now - self._told >= _BETWEEN_LINES or self.done == self.total):
+        if self._in_lines and (now - self._told >= _BETWEEN_LINES or self._done == total):
             self._told = now
-            self.say(f"[manifoldknn] {self.done / self.total:4.0%}  {text}")
+            self.say(f"[manifoldknn] {self._done / total:4.0%}  {text}")
 
     def say(self, text: str) -> None:
         """Write a line of its own, even if quiet."""
@@ -112,20 +91,6 @@ class Bar:
         self._bar.close()
 
 
-@dataclass
-class Progress:
-    """How far a run came: cells in all, those finished, and those that failed, with why."""
-
-    total: int = 0
-    stored: int = 0
-    failed: dict[Cell, str] = field(default_factory=dict)
-
-
-def label(cell: Cell) -> str:
-    """Return what a cell is called on the screen: "fig9 usps kNN 3"."""
-    return " ".join(map(str, (cell.experiment, *cell.key)))
-
-
 def cells_of(experiment: Experiment, store: Store) -> list[Cell]:
     """Return the cells of an experiment, after making sure that they can be told apart."""
     cells = experiment.cells(store.plan)
@@ -135,67 +100,58 @@ def cells_of(experiment: Experiment, store: Store) -> list[Cell]:
 
 
 def measure_cells(
-    experiments: Mapping[str, Experiment],
-    store: Store,
-    *,
-    jobs: int,
-    progress: Progress,
-    quiet: bool = False,
+    experiments: Mapping[str, Experiment], store: Store, *, jobs: int, quiet: bool = False,
     out: TextIO | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Measure what is missing, first what may run side by side, then what is timed alone.
 
     Long cells are begun first, so that no process is left with one at the end. Each finished cell
     is stored before anything else happens. A cell that fails does not stop the others. The `jobs`
-    processes are kept to one thread each; a cell that runs alone may use all cores. `progress` is
-    brought up to date after every cell, so that it tells the truth after an interruption too; if
-    `quiet`, only failures are shown.
+    processes are kept to one thread each; a cell that runs alone may use all cores. If `quiet`,
+    only failures are shown.
     """
-    owners: dict[Cell, Experiment] = {}
-    tasks: list[Task] = []
-    for place, experiment in experiments.items():
-        for cell in cells_of(experiment, store):
-            progress.total += 1
-            if store.load(experiment, cell) is not None:
-                progress.stored += 1
-                continue
-            owners[cell] = experiment
-            tasks.append(Task(place, cell, store.plan))
+    cells = {cell: place for place, e in experiments.items() for cell in cells_of(e, store)}
+    tasks = [
+        Task(place, cell, store.plan)
+        for cell, place in cells.items()
+        if store.load(experiments[place], cell) is None
+    ]
     alone = [task for task in tasks if task.cell.alone]
     shared = [task for task in tasks if not task.cell.alone]
     shared.sort(key=lambda task: -task.cell.seconds)
-    bar = Bar(
-        progress.total,
-        progress.stored,
-        shared=sum(task.cell.seconds for task in shared),
-        alone=sum(task.cell.seconds for task in alone),
-        jobs=max(1, min(jobs, len(shared))),
-        quiet=quiet,
-        out=out,
-    )
+    side_by_side = {False: max(1, min(jobs, len(shared))), True: 1}
+
+    def work(cell: Cell) -> float:
+        return cell.seconds / side_by_side[cell.alone]
+
+    total_work = sum(work(task.cell) for task in tasks)
+    bar = Bar(len(cells), len(cells) - len(tasks), total_work, quiet=quiet, out=out)
     try:
-        for batch, n_workers, one_thread in ((shared, jobs, True), (alone, 1, False)):
-            if batch:
-                bar.show()
-            with Workers(min(n_workers, len(batch)), one_thread=one_thread) as workers:
-                for outcome in workers.outcomes(batch):
+        for batch in filter(None, (shared, alone)):
+            bar.show()
+            is_alone = batch is alone
+            found = outcomes(batch, side_by_side[is_alone], one_thread=not is_alone)
+            with closing(found):
+                for outcome in found:
                     if outcome is None:
                         bar.show()
-                    else:
-                        _keep(outcome, owners[outcome.task.cell], store, progress, bar)
+                        continue
+                    cell = outcome.task.cell
+                    _keep(outcome, experiments[cells[cell]], store, bar)
+                    bar.advance(work(cell), label(cell))
     finally:
         bar.clear()
 
 
-def _keep(
-    outcome: Outcome, experiment: Experiment, store: Store, progress: Progress, bar: Bar
-) -> None:
+def label(cell: Cell) -> str:
+    """Return what a cell is called on the screen: "fig9 usps kNN 3"."""
+    return " ".join(map(str, (cell.experiment, *cell.key)))
+
+
+def _keep(outcome: Outcome, experiment: Experiment, store: Store, bar: Bar) -> None:
     cell = outcome.task.cell
-    if outcome.rows is None:
-        progress.failed[cell] = outcome.error
+    if outcome.rows is not None:
+        store.save(experiment, cell, outcome.rows, outcome.seconds)
+    else:
         where = outcome.details if os.environ.get("MANIFOLDKNN_DEBUG") else ""
         bar.say(f"{where}manifoldknn: {label(cell)} failed: {outcome.error}")
-    else:
-        store.save(experiment, cell, outcome.rows, outcome.seconds)
-        progress.stored += 1
-    bar.advance(cell.seconds, outcome.seconds, alone=cell.alone, name=label(cell))

@@ -9,12 +9,11 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pkgutil import resolve_name
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 from threadpoolctl import threadpool_limits
 
@@ -47,90 +46,69 @@ class Outcome(NamedTuple):
     details: str = ""
 
 
-@dataclass
 class _Worker:
-    process: Any
-    connection: Connection
-    task: Task | None = None
-    since: float = 0.0
+    """A process that measures a task at a time, in one thread if `one_thread`."""
+
+    def __init__(self, *, one_thread: bool) -> None:
+        # Not forked: threads of the matrix library do not survive that.
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
+        with _surroundings(_ONE_THREAD if one_thread else {}):
+            self.process.start()
+        theirs.close()
 
     def give(self, task: Task) -> None:
-        self.task, self.since = task, time.perf_counter()
+        self._task, self._since = task, time.perf_counter()
         with suppress(OSError):  # it has died: found out when its answer does not come
             self.connection.send(task)
 
+    def answer(self) -> Outcome:
+        try:
+            return Outcome(self._task, *self.connection.recv())
+        except (EOFError, OSError):
+            self.process.join()
+            code = self.process.exitcode or 0
+            how = f"signal {-code}, perhaps for want of memory" if code < 0 else f"exit code {code}"
+            seconds = time.perf_counter() - self._since
+            return Outcome(self._task, None, seconds, f"its process ended ({how})")
 
-class Workers:
-    """A few processes that live until the block ends, however it ends.
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.join()
+        self.connection.close()
 
-    They are started anew rather than forked, since threads of the matrix library do not survive a
-    fork. A process that dies is replaced; one whose parent dies ends itself. If `one_thread`, each
-    is kept to one thread.
+
+def outcomes(
+    tasks: Sequence[Task], n_workers: int, *, one_thread: bool
+) -> Generator[Outcome | None]:
+    """Work through tasks, begun in their order, by a few processes.
+
+    Outcomes come in the order in which they are ready; None now and then while none is. A process
+    that dies is replaced. All end when the generator is closed, or when their parent dies.
     """
-
-    def __init__(self, n_workers: int, *, one_thread: bool) -> None:
-        self._n_workers, self._one_thread = n_workers, one_thread
-        self._workers: list[_Worker] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for worker in self._workers:
-            worker.process.terminate()
-        for worker in self._workers:
-            worker.process.join()
-            worker.connection.close()
-        self._workers.clear()
-
-    def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome | None]:
-        """Work through tasks, begun in their order.
-
-        Outcomes come in the order in which they are ready; None now and then while none is.
-        """
-        pending = deque(tasks)
-        while len(self._workers) < min(self._n_workers, len(pending)):
-            self._workers.append(self._started())
-        for worker in self._workers:
-            if pending:
+    pending = deque(tasks)
+    busy: dict[object, _Worker] = {}
+    try:
+        while pending or busy:
+            while pending and len(busy) < n_workers:
+                worker = _Worker(one_thread=one_thread)
+                busy[worker.connection] = worker
                 worker.give(pending.popleft())
-        while busy := {w.connection: w for w in self._workers if w.task is not None}:
-            ready = wait(list(busy), _TICK)
+            ready = wait([worker.connection for worker in busy.values()], _TICK)
             if not ready:
                 yield None
             for connection in ready:
-                worker = busy[connection]  # type: ignore[index]
-                outcome, worker = self._answer(worker)
-                if pending:  # at once: the caller may take its time
+                worker = busy[connection]
+                outcome = worker.answer()
+                if pending and worker.process.is_alive():  # at once: the caller may take its time
                     worker.give(pending.popleft())
+                else:
+                    busy.pop(connection).end()
                 yield outcome
-
-    def _answer(self, worker: _Worker) -> tuple[Outcome, _Worker]:
-        """Take a worker's answer; put another in its place if it has died."""
-        task, seconds = worker.task, time.perf_counter() - worker.since
-        assert task is not None
-        worker.task = None
-        try:
-            rows, seconds, error, details = worker.connection.recv()
-        except (EOFError, OSError):
-            worker.process.join()
-            worker.connection.close()
-            code = worker.process.exitcode
-            how = f"signal {-code}, perhaps for want of memory" if code < 0 else f"exit code {code}"
-            self._workers.remove(worker)
-            worker = self._started()
-            self._workers.append(worker)
-            return Outcome(task, None, seconds, f"its process ended ({how})"), worker
-        return Outcome(task, rows, seconds, error, details), worker
-
-    def _started(self) -> _Worker:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs,), daemon=True)
-        with _surroundings(_ONE_THREAD if self._one_thread else {}):
-            process.start()
-        theirs.close()
-        return _Worker(process, ours)
+    finally:
+        for worker in busy.values():
+            worker.end()
 
 
 @contextmanager

@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldknn.base.distances import EUCLIDEAN
-from manifoldknn.search.faiss_threads import has_faiss
+from manifoldknn.base import Array, Floats
+from manifoldknn.base.distances import ANGULAR, EUCLIDEAN
 from manifoldknn.search.inverted import InvertedIndex
 from manifoldknn.search.neighbors import ExactIndex, NeighborIndex, Neighbors
 from manifoldknn.search.repeated import RepeatedIndex, many_equal
@@ -39,11 +38,15 @@ def open_index(
     if not isinstance(neighbors, str):
         later = partial(open_index, X, "auto", metric=metric, n_jobs=n_jobs, seed=seed)
         return GivenIndex(X, *lists_brought(neighbors), metric=metric, otherwise=later)
-    repeated = None if callable(metric) else many_equal(X)  # of a function, d(x, x) may be anything
+    # Of a function, d(x, x) may be anything.
+    everyone, repeated = X, None if callable(metric) else many_equal(X)
     if repeated is not None:
-        first, kinds = repeated
-        logger.info("%d of %d rows are distinct", len(first), len(kinds))
-        X, everyone = X[first], X
+        X = X[repeated[0]]
+        # Rows of zeros have no direction, so that not even their copies are near.
+        if metric in ANGULAR and np.min(abs(X).sum(axis=1)) == 0:
+            X, repeated = everyone, None
+        else:
+            logger.info("%d of %d rows are distinct", X.shape[0], everyone.shape[0])
     name = automatic_engine(X, metric) if neighbors == "auto" else neighbors
     logger.info("neighbour search: %s", name)
     index: NeighborIndex
@@ -51,7 +54,7 @@ def open_index(
         index = InvertedIndex(X, metric=metric, n_jobs=n_jobs, seed=seed)
     else:
         index = ExactIndex(X, metric=metric, n_jobs=n_jobs)
-    return index if repeated is None else RepeatedIndex(everyone, kinds, index)
+    return index if repeated is None else RepeatedIndex(everyone, repeated[1], index)
 
 
 def is_quick(n: int, d: int) -> bool:
@@ -71,9 +74,8 @@ def automatic_engine(X: Any, metric: Any, shape: tuple[int, int] | None = None) 
     if not _can_invert(X, metric):
         return "exact"
     n, d = shape or X.shape
-    if is_quick(n, d) or (d <= _TREE_DIMENSIONS and metric in EUCLIDEAN):
-        return "exact"
-    return "inverted" if has_faiss() else "exact"
+    quick = is_quick(n, d) or (d <= _TREE_DIMENSIONS and metric in EUCLIDEAN)
+    return "exact" if quick else "inverted"
 
 
 def _can_invert(X: Any, metric: Any) -> bool:
@@ -117,7 +119,7 @@ def check_neighbors(neighbors: Any, X: Any, *, metric: Any, graph_neighbors: int
         )
 
 
-def lists_brought(neighbors: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+def lists_brought(neighbors: Any) -> tuple[Array, Floats]:
     """Neighbours as (indices, distances), from a pair or from sparse distances."""
     if sparse.issparse(neighbors):
         matrix = sparse.csr_array(neighbors)
@@ -151,14 +153,9 @@ class GivenIndex(NeighborIndex):
     """
 
     def __init__(
-        self,
-        X: Any,
-        indices: NDArray[Any],
-        distances: NDArray[np.float64],
-        *,
-        metric: Any,
+        self, X: Any, indices: Array, distances: Floats, *, metric: Any,
         otherwise: Callable[[], NeighborIndex],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.X, self.metric = X, metric
         self.lists = indices, distances
         self._otherwise = otherwise

@@ -1,6 +1,5 @@
 """faiss, with as many threads as asked for."""
 
-import importlib.util
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +22,3 @@ def faiss_threads(n_jobs: int | None) -> Iterator[Any]:
         yield faiss
     finally:
         faiss.omp_set_num_threads(before)
-
-
-def has_faiss() -> bool:
-    """Tell whether faiss is installed."""
-    return importlib.util.find_spec("faiss") is not None

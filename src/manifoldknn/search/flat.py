@@ -13,7 +13,6 @@ nearer than that, by distances measured exactly, nobody is missing.
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.distances import largest_value, row_blocks
@@ -60,14 +59,14 @@ class FlatSearch:
         wrong = terms * _UNIT * np.square(2 * norm + within) + terms * _TINY
         return np.square(within) < squares / scale**2 - wrong
 
-    def _searched(self, rows: NDArray[np.float32], count: int) -> tuple[NDArray[np.float32], Array]:
+    def _searched(self, rows: Array, count: int) -> tuple[Array, Array]:
         """Return the square of the farthest candidate of every row, and all candidates."""
         # Threads of ours share out the products too, which its matrix library makes in one.
         with faiss_threads(1) as faiss, single_threaded_products():
             squares, indices = faiss.knn(rows, self._rows, count)
         return squares[:, -1], indices
 
-    def _single(self, X: Array) -> NDArray[np.float32]:
+    def _single(self, X: Array) -> Array:
         rows = np.empty(X.shape, dtype=np.float32)
         for block in row_blocks(X):
             rows[block] = X[block] / self._scale

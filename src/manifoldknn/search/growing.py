@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import pairwise_distances
 
 from manifoldknn.base import Array, Ints
-from manifoldknn.base.distances import EUCLIDEAN, is_angular, squared_norms
+from manifoldknn.base.distances import EUCLIDEAN, all_pairs, is_angular, squared_norms
 from manifoldknn.search.neighbors import (
     CheckedMetric,
     ExactIndex,
@@ -219,7 +218,7 @@ class GrowingIndex(NeighborIndex):
             return ExactIndex(late, metric=self.metric, n_jobs=1).query(Q, count)
         name = "euclidean" if self._euclidean else self.metric
         name = CheckedMetric(name) if callable(name) else name
-        block = np.asarray(pairwise_distances(Q, late, metric=name), dtype=np.float64)
+        block = all_pairs(Q, late, name)
         everyone = np.broadcast_to(np.arange(late.shape[0]), block.shape)
         if self._euclidean:  # sparse: products blur what is near
             near = sorted_neighbors(everyone, block, count + SPARE)[0]

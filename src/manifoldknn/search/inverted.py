@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from manifoldknn.base import Array, Ints
-from manifoldknn.base.distances import row_blocks, squared_norms
+from manifoldknn.base.distances import largest_value, row_blocks, squared_norms, squares_fit
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import single_threaded_products
 from manifoldknn.search.faiss_threads import faiss_threads
@@ -101,10 +101,13 @@ class InvertedIndex(NeighborIndex):
         self.X, self.metric, self.n_jobs = X, metric, n_jobs
         self._seed = seed
         self._center = np.zeros(X.shape[1])
+        # A power of two, so that no digit changes; 1 where squares fit into single precision.
+        self._scale = 1.0 if squares_fit(X) else 2.0 ** np.frexp(largest_value(X))[1]
         if X.dtype != np.float32:
             # Moved to the origin before it is rounded to single precision.
             self._center = X.mean(axis=0, dtype=np.float64)
         self._rows = self._single(X)
+        self._directed = np.any(self._rows, axis=1) if metric == "cosine" else None
         self._lists: Any = None
         self._ready()
 
@@ -121,7 +124,7 @@ class InvertedIndex(NeighborIndex):
 
     def _single(self, X: Any) -> NDArray[np.float32]:
         """Rows as contiguous float32, of length 1 for cosine: then ‖x-y‖² = 2·(1-cos)."""
-        if self.metric != "cosine" and X.dtype == np.float32:
+        if self.metric != "cosine" and X.dtype == np.float32 and self._scale == 1:
             return np.ascontiguousarray(X)
         rows = np.empty(X.shape, dtype=np.float32)
         for block in row_blocks(X):
@@ -129,7 +132,7 @@ class InvertedIndex(NeighborIndex):
                 norms = np.sqrt(squared_norms(X[block]))
                 rows[block] = X[block] / np.where(norms > 0, norms, 1.0)[:, None]
             else:
-                rows[block] = X[block] - self._center
+                rows[block] = (X[block] - self._center) / self._scale
         return rows
 
     def _tune(self, faiss: Any) -> None:
@@ -245,7 +248,9 @@ class InvertedIndex(NeighborIndex):
                 indices[part], distances[part] = sorted_neighbors(found, squared, n_neighbors)
         if self.metric == "cosine":
             return Neighbors(indices, distances / 2)
-        return Neighbors(indices, np.sqrt(distances, out=distances))
+        distances = np.sqrt(distances, out=distances)
+        distances *= self._scale
+        return Neighbors(indices, distances)
 
     def _squared(
         self, faiss: Any, rows: NDArray[np.float32], asked: Ints, found: NDArray[np.int64],
@@ -261,6 +266,9 @@ class InvertedIndex(NeighborIndex):
         pointers = [faiss.swig_ptr(a) for a in (rows, sources, self._rows, targets, out)]
         faiss.pairwise_indexed_L2sqr(rows.shape[1], found.size, *pointers)
         squared = out.reshape(found.shape)
+        if self._directed is not None:  # who has no direction is 1 away from all
+            squared[~self._directed[np.maximum(found, 0)]] = 2.0
+            squared[~np.any(rows[asked], axis=1)] = 2.0
         squared[(found < 0) | (found == own[:, None])] = np.inf
         return squared
 

@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
-from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
 from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.distances import (
     EUCLIDEAN,
+    all_pairs,
     euclidean_lists,
     is_angular,
     squared_norms,
+    squares_fit,
     unit_rows,
 )
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads, thread_count
-from manifoldknn.search.faiss_threads import has_faiss
 from manifoldknn.search.flat import FlatSearch
 from manifoldknn.search.products import SPARE, candidates_by_products, least_distance
 from manifoldknn.search.treesearch import TreeSearch
@@ -168,12 +168,19 @@ class ExactIndex(NeighborIndex):
         tree = isinstance(metric, str) and metric in _TREE_METRICS and not sparse.issparse(X)
         algorithm = "kd_tree" if tree and X.shape[1] <= _TREE_DIMENSIONS else "brute"
         small = X.shape[0] * X.shape[1] <= _SMALL_VALUES
+        # In single precision the library would measure in it: other rooms do not, and squares of
+        # large or small numbers do not fit.
+        self._doubled = algorithm == "brute" and isinstance(metric, str)
+        if self._euclidean and (X.dtype != np.float32 or squares_fit(X)):
+            self._doubled = False
+        if self._doubled:
+            searched = X.astype(np.float64, copy=False)
         if self._euclidean and (algorithm == "brute" or small) and not sparse.issparse(X):
             # Far from the origin the expanded square cancels; near it, it does not. The middle of
             # some rows: a single wild value does not move it, as it does the mean.
             some = X[:: max(1, X.shape[0] // _MIDDLE_ROWS)]
             self._center = np.median(some, axis=0).astype(X.dtype)
-            searched = X - self._center
+            searched = searched - self._center
         # Trees run in one thread unless told otherwise; brute force takes all cores by itself.
         jobs = -1 if n_jobs is None and X.shape[0] > _PARALLEL_ROWS else n_jobs
         named = CheckedMetric(metric) if callable(metric) else metric
@@ -183,20 +190,25 @@ class ExactIndex(NeighborIndex):
         if self._center is not None:
             self._centered = searched, squared_norms(searched)
         many = self._by_products and X.shape[0] > _PARALLEL_ROWS
-        wide = X.shape[1] >= _FLAT_DIMENSIONS and has_faiss()
+        wide = X.shape[1] >= _FLAT_DIMENSIONS
         self._flat = FlatSearch(searched, n_jobs=n_jobs) if many and wide else None
         self._tree: TreeSearch | None = None
         if many and X.shape[1] <= TREE_TRIED_DIMENSIONS:
             self._tree = self._quicker_tree()
 
+    def _moved(self, Q: Any) -> Any:
+        """Return rows as they are searched for: around the centre, in the precision of a search."""
+        Q = Q.astype(np.float64, copy=False) if self._doubled else Q
+        return Q if self._center is None else Q - self._center
+
     def _quicker_tree(self) -> TreeSearch | None:
         """Return a kd-tree if it is quicker than comparing all pairs."""
 
-        def all_pairs(rows: Array, count: int) -> Any:
-            return self._search.kneighbors(rows - self._center, n_neighbors=count)
+        def brute(rows: Array, count: int) -> Any:
+            return self._search.kneighbors(self._moved(rows), n_neighbors=count)
 
         tree = TreeSearch(self.X)
-        return tree if tree.is_quicker(self.X, all_pairs, thread_count(self.n_jobs)) else None
+        return tree if tree.is_quicker(self.X, brute, thread_count(self.n_jobs)) else None
 
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample; its duplicates may be among them."""
@@ -205,8 +217,7 @@ class ExactIndex(NeighborIndex):
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         """Return the nearest samples of new rows."""
         if self._centered is not None and Q.shape[0] <= _FEW_ROWS:
-            assert self._center is not None
-            found = candidates_by_products(Q - self._center, *self._centered, n_neighbors)
+            found = candidates_by_products(self._moved(Q), *self._centered, n_neighbors)
             return nearest_euclidean(Q, self.X, found, n_neighbors)
         return self._nearest(Q, n_neighbors, None)
 
@@ -233,7 +244,13 @@ class ExactIndex(NeighborIndex):
         """Return the nearest of `unit_rows` by the angle between them."""
         found = self._nearest(Q, n_neighbors, itself)
         found.distances[:] = 0.5 * np.square(found.distances)
-        none = np.flatnonzero(Q[:, -1])  # rows without a direction are 1 away from all
+        # Rows without a direction are 1 away from all: exactly, whichever of two is asked.
+        lost = self.X[found.indices, -1] > 0
+        found.distances[lost] = 1.0
+        some = np.flatnonzero(lost.any(axis=1))
+        again = sorted_neighbors(found.indices[some], found.distances[some], n_neighbors)
+        found.indices[some], found.distances[some] = again
+        none = np.flatnonzero(Q[:, -1])
         first = np.tile(np.arange(min(n_neighbors + 1, self.n_samples)), (len(none), 1))
         away = np.ones(first.shape)
         if itself is not None:
@@ -273,15 +290,14 @@ class ExactIndex(NeighborIndex):
     def _everyone(self, Q: Any, count: int) -> tuple[Ints, Floats]:
         """Return all samples that may be among the nearest, and their distances."""
         if self._centered is not None:
-            near = candidates_by_products(Q - self._center, *self._centered, count)
+            near = candidates_by_products(self._moved(Q), *self._centered, count)
             away = euclidean_lists(Q, self.X, near)
             away[:, 1:][near[:, 1:] == near[:, :-1]] = np.inf  # the last is repeated
             return near, away
         near = np.tile(np.arange(self.n_samples), (Q.shape[0], 1))
         if self._euclidean:
             return near, euclidean_lists(Q, self.X, near)
-        away = np.asarray(pairwise_distances(Q, self.X, metric=self.metric), dtype=np.float64)
-        return near, away
+        return near, all_pairs(Q, self.X, self.metric)
 
     def _measured(self, Q: Any, count: int, needed: int) -> tuple[Ints, Floats, Floats]:
         """Candidates, their distances (measured pair by pair if Euclidean), and a bound.
@@ -292,7 +308,7 @@ class ExactIndex(NeighborIndex):
         if self._tree is not None:
             indices, beyond = self._tree.candidates(Q, count)
             return indices, euclidean_lists(Q, self.X, indices), beyond
-        moved = Q if self._center is None else Q - self._center
+        moved = self._moved(Q)
         if self._flat is None or Q.shape[0] <= _FEW_ROWS:
             return self._searched(Q, moved, count)
         indices, squares = self._flat.candidates(moved, count)

@@ -12,9 +12,9 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.base.distances import row_blocks
 from manifoldknn.search.neighbors import NeighborIndex, Neighbors
 
@@ -24,7 +24,7 @@ _BLOCK_VALUES = 1 << 21
 _CACHED_VALUES = 1 << 14
 
 
-def equal_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def equal_rows(X: Any) -> tuple[Ints, Ints]:
     """Return the first row of each kind, ascending, and for every row the number of its kind.
 
     Sums of scrambled values tell rows apart; rows of one sum are compared. O(n·d + n·log n).
@@ -42,7 +42,7 @@ def equal_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return first, kinds
 
 
-def _sums(X: Any, seed: int) -> NDArray[np.uint64]:
+def _sums(X: Any, seed: int) -> Array:
     """Return Σ_j h_j(x_ij) for every row, h_j a hash of its own for each column with h_j(0) = 0."""
     factors = np.random.default_rng(seed).integers(2**64, size=X.shape[1], dtype=np.uint64) | 1
     if sparse.issparse(X):
@@ -57,7 +57,7 @@ def _sums(X: Any, seed: int) -> NDArray[np.uint64]:
     return out
 
 
-def _scrambled(values: NDArray[Any], factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _scrambled(values: Array, factors: Array) -> Array:
     bits = (values + np.float64(0)).view(np.uint64)  # adding 0 turns -0 into 0
     bits ^= bits >> np.uint64(32)  # short numbers have only high bits
     bits *= factors
@@ -65,14 +65,14 @@ def _scrambled(values: NDArray[Any], factors: NDArray[np.uint64]) -> NDArray[np.
     return bits
 
 
-def _are_equal(X: Any, others: NDArray[np.intp]) -> bool:
+def _are_equal(X: Any, others: Ints) -> bool:
     """Tell whether every row equals the one named for it."""
     if sparse.issparse(X):
         return not (X[others] != X).nnz
     return all(np.array_equal(X[part], X[others[part]]) for part in row_blocks(X))
 
 
-def many_equal(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+def many_equal(X: Any) -> tuple[Ints, Ints] | None:
     """Return what `equal_rows` does where rows have a copy on average, else None."""
     n = X.shape[0]
     if n > _TRIED_ROWS:
@@ -96,7 +96,7 @@ class RepeatedIndex(NeighborIndex):
     [[2, 3], [0, 2], [0, 3], [0, 2]]
     """
 
-    def __init__(self, X: Any, kinds: NDArray[np.intp], distinct: NeighborIndex) -> None:
+    def __init__(self, X: Any, kinds: Ints, distinct: NeighborIndex) -> None:
         self.X, self.metric, self.is_exact = X, distinct.metric, distinct.is_exact
         self._distinct, self._kinds = distinct, kinds
         self._members = np.argsort(kinds, kind="stable")  # ascending within a kind
@@ -127,7 +127,7 @@ class RepeatedIndex(NeighborIndex):
         found = self._distinct.query(Q, min(n_neighbors, len(self._counts)))
         return self._copies(found.indices, found.distances, n_neighbors)
 
-    def _copies(self, kinds: NDArray[Any], away: NDArray[np.float64], wanted: int) -> Neighbors:
+    def _copies(self, kinds: Array, away: Floats, wanted: int) -> Neighbors:
         """Return the nearest samples from the nearest kinds, which have at least so many copies."""
         shape = (len(kinds), wanted)
         indices, distances = np.empty(shape, dtype=np.intp), np.empty(shape)
@@ -137,9 +137,7 @@ class RepeatedIndex(NeighborIndex):
             indices[part], distances[part] = self._nearest_copies(kinds[part], away[part], wanted)
         return Neighbors(indices, distances)
 
-    def _nearest_copies(
-        self, kinds: NDArray[Any], away: NDArray[np.float64], wanted: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def _nearest_copies(self, kinds: Array, away: Floats, wanted: int) -> tuple[Ints, Floats]:
         sizes = np.minimum(self._counts[kinds], wanted)
         enough = np.argmax(np.cumsum(sizes, axis=1) >= wanted, axis=1)
         row, place = np.nonzero(away <= np.take_along_axis(away, enough[:, None], axis=1))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.progress import countdown
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.vote.similarities import Similarities, combined
@@ -26,19 +26,10 @@ _ENTRIES = 1 << 23  # of rows times labels that are held at a time
 
 
 def deciding_labels(
-    graph: ConstrainedGraph,
-    z: NDArray[np.float64],
-    indices: NDArray[np.intp],
-    labeled: NDArray[np.intp],
-    log_divisors: NDArray[np.float64],
-    log_largest: NDArray[np.float64],
-    alpha: float,
-    n_kept: int,
-    *,
-    tol: float,
-    max_iter: int,
+    graph: ConstrainedGraph, z: Floats, indices: Ints, labeled: Ints, log_divisors: Floats,
+    log_largest: Floats, alpha: float, n_kept: int, *, tol: float, max_iter: int,
     n_jobs: int | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[Floats, Ints]:  # fmt: skip
     """Return the labels with the largest shares in what is said of some rows.
 
     The rows are convex combinations `z` of the rows `indices` of the graph. Of every label,
@@ -51,41 +42,29 @@ def deciding_labels(
     """
     there, place = np.unique(indices, return_inverse=True)
     place = place.reshape(indices.shape)
-    by_label = len(labeled) < len(there)
     normalized = NormalizedGraph(graph)
     way = chosen_way(normalized, alpha, n_columns=min(len(labeled), len(there)))
     ready = prepared_graph(normalized, np.union1d(labeled, there), alpha, way, n_jobs=n_jobs)
     accuracy: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
 
-    def from_labels(block: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return log K between the rows that are needed and some labels."""
-        least = -log_divisors[block], log_largest
-        return log_columns(ready, labeled[block], there, alpha, least=least, **accuracy)
-
-    def from_rows(rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return log K between some rows and all labels."""
-        return log_columns(ready, rows, labeled, alpha, **accuracy).T
-
-    def blocks(numbers: NDArray[np.intp], size: int = _BLOCK) -> list[NDArray[np.intp]]:
-        return np.array_split(numbers, -(-len(numbers) // size))
-
     kept = np.full((len(z), 0), -np.inf), np.zeros((len(z), 0), dtype=np.intp)
     total = np.full(len(z), -np.inf)
-    if by_label:
-        parts = blocks(np.arange(len(labeled)))
-        results = map(from_labels, parts)
-        for block, logs in zip(parts, countdown(results, len(parts), "blocks of labels")):
+    if len(labeled) < len(there):
+        parts = _blocks(len(labeled), _BLOCK)
+        for block in countdown(iter(parts), len(parts), "blocks of labels"):
+            least = -log_divisors[block], log_largest
+            logs = log_columns(ready, labeled[block], there, alpha, least=least, **accuracy)
             known = Similarities.from_logarithms(logs - log_divisors[block])
             found = combined(z, place, known).logarithms()
             total = np.logaddexp(total, np.logaddexp.reduce(found, axis=1))
             kept = _merged(kept, found, block, n_kept)
     else:
         pieces = []
-        size = max(_BLOCK, _ENTRIES // (len(labeled) * z.shape[1]))
-        for rows in blocks(np.arange(len(z)), size):
+        for rows in _blocks(len(z), max(_BLOCK, _ENTRIES // (len(labeled) * z.shape[1]))):
             some, at = np.unique(indices[rows], return_inverse=True)
-            logs = np.vstack([from_rows(part) for part in blocks(some)]) - log_divisors
-            known = Similarities.from_logarithms(logs)
+            parts = [some[part] for part in _blocks(len(some), _BLOCK)]
+            said = [log_columns(ready, part, labeled, alpha, **accuracy).T for part in parts]
+            known = Similarities.from_logarithms(np.vstack(said) - log_divisors)
             found = combined(z[rows], at.reshape(len(rows), -1), known).logarithms()
             total[rows] = np.logaddexp.reduce(found, axis=1)
             nothing = kept[0][rows], kept[1][rows]
@@ -95,15 +74,15 @@ def deciding_labels(
     return shares, kept[1]
 
 
+def _blocks(count: int, size: int) -> list[Ints]:
+    """Return 0, 1, … count - 1 in blocks."""
+    return np.array_split(np.arange(count), -(-count // size))
+
+
 def log_columns(
-    graph: NormalizedGraph | ReducedGraph,
-    sources: NDArray[np.intp],
-    rows: NDArray[np.intp],
-    alpha: float,
-    *,
-    least: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    **accuracy: Any,
-) -> NDArray[np.float64]:
+    graph: NormalizedGraph | ReducedGraph, sources: Ints, rows: Ints, alpha: float, *,
+    least: tuple[Floats, Floats] | None = None, **accuracy: Any,
+) -> Floats:  # fmt: skip
     """Return log K between some rows and others, every entry accurate by itself.
 
     K = (D - αW)⁻¹, a row for each of `rows` and a column for each of `sources`, where walkers
@@ -123,11 +102,8 @@ def log_columns(
 
 
 def _merged(
-    kept: tuple[NDArray[np.float64], NDArray[np.intp]],
-    logs: NDArray[np.float64],
-    numbers: NDArray[np.intp],
-    n_kept: int,
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    kept: tuple[Floats, Ints], logs: Floats, numbers: Ints, n_kept: int
+) -> tuple[Floats, Ints]:
     """Return the heaviest of those that were kept and a new block."""
     logs = np.hstack([kept[0], logs])
     labels = np.hstack([kept[1], np.broadcast_to(numbers, (len(logs), len(numbers)))])

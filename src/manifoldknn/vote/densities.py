@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.walk.levels import Columns, Solution
 from manifoldknn.walk.reduction import solve_columns
 
@@ -39,116 +39,43 @@ _SHARE_FOR_SUMS = 0.25  # of the tolerance, for s; the rest is for f
 
 
 @dataclass(frozen=True)
-class Densities:
-    """The densities of all classes.
+class Densities(Solution):
+    """log f, a column for each class; -inf in rows that no label reaches."""
 
-    Attributes
-    ----------
-    log_values : ndarray of shape (n_rows, n_classes)
-        log f; -inf in rows that no label reaches.
-    log_sums : ndarray of shape (n_labeled,)
-        log s of every label.
-    n_iter : int
-        Products with the graph that were needed; 1 for each factorised solve.
-    converged : bool
-        Whether every row reached the accuracy asked for.
-    reach : float
-        How far below the largest of their row densities are accurate by themselves.
-    """
-
-    log_values: NDArray[np.float64]
-    log_sums: NDArray[np.float64]
-    n_iter: int
-    converged: bool
-    reach: float
+    log_sums: Floats  # log s of every label
 
 
 def class_densities(
-    graph: ReadyGraph,
-    labeled: NDArray[np.intp],
-    codes: NDArray[np.intp],
-    n_classes: int,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reach: float = FIRST_REACH,
-    rows: NDArray[np.intp] | None = None,
-    start: NDArray[np.float64] | None = None,
-    settle: bool = False,
-) -> Densities:
-    """Return f_c(i) for every row and class.
+    graph: ReadyGraph, labeled: Ints, codes: Ints, n_classes: int, alpha: float, *, tol: float,
+    max_iter: int, reach: float = FIRST_REACH, rows: Ints | None = None,
+    start: Floats | None = None, settle: bool = False,
+) -> Densities:  # fmt: skip
+    """Return f_c(i) for every class and row, or the `rows` wanted.
 
-    Parameters
-    ----------
-    graph : ReadyGraph
-        The graph; it must not lack labelled rows, nor those that are wanted.
-    labeled, codes : ndarray of int
-        Labelled rows and their class numbers.
-    n_classes : int
-        Number of classes.
-    alpha : float
-        Share of strength kept per step.
-    tol : float
-        Error allowed in a density, relative to itself, or to ``exp(-reach)`` of the largest of
-        its row where that is more.
-    max_iter : int
-        Limit on conjugate-gradient iterations per level.
-    reach : float, default=4
-        How far below the largest of its row a density still counts, as a logarithm.
-    rows : ndarray of int, optional
-        The rows wanted, if not all.
-    start : ndarray of shape (n_samples, n_classes), optional
-        log f on a graph that was much the same, to begin with.
-    settle : bool, default=False
-        Whether `tol` is an estimate, which takes half the iterations, and no bound. For s it
-        always is.
-
-    Returns
-    -------
-    Densities
-        Of those rows.
-
-    Notes
-    -----
-    C + 1 columns for any number of labels: O(iterations · edges · C).
+    `codes` are class numbers of the labelled rows; the graph must not lack these, nor those that
+    are wanted. `tol` is the error allowed in a density, relative to itself, or to ``exp(-reach)``
+    of the largest of its row where that is more; `max_iter` as in `solve_by_levels`. `start` is
+    log f of all rows on a graph that was much the same. To `settle` means that `tol` is an
+    estimate, which takes half the iterations, and no bound; for s it always is. C + 1 columns for
+    any number of labels: O(iterations · edges · C).
     """
     walk = DensityWalk(graph, labeled, alpha, tol=tol, max_iter=max_iter, settle=settle)
-    everyone = np.arange(len(labeled))
+    everyone, sums = np.arange(len(labeled)), walk.sums
     found = walk.densities(everyone, codes, n_classes, reach=reach, rows=rows, start=start)
-    return Densities(
-        found.log_values,
-        walk.sums.log_values,
-        walk.sums.n_iter + found.n_iter,
-        walk.sums.converged and found.converged,
-        found.reach,
-    )
+    n_iter, converged = sums.n_iter + found.n_iter, sums.converged and found.converged
+    return Densities(found.log_values, n_iter, converged, found.reach, sums.log_values)
 
 
 class DensityWalk:
     """Densities of any classes made of some labels: s is computed once, f when asked for.
 
-    Parameters
-    ----------
-    graph, labeled, alpha, tol, max_iter, settle
-        As in `class_densities`.
-
-    Attributes
-    ----------
-    sums : Solution
-        log s of every label.
+    Parameters are as in `class_densities`; `sums` are log s of every label.
     """
 
     def __init__(
-        self,
-        graph: ReadyGraph,
-        labeled: NDArray[np.intp],
-        alpha: float,
-        *,
-        tol: float,
-        max_iter: int,
+        self, graph: ReadyGraph, labeled: Ints, alpha: float, *, tol: float, max_iter: int,
         settle: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._settle = settle
         self._labeled, self._tol = labeled, (1.0 - _SHARE_FOR_SUMS) * tol
         self._solve: dict[str, Any] = {"alpha": alpha, "max_iter": max_iter}
@@ -156,32 +83,12 @@ class DensityWalk:
         self.sums = _column_sums(graph, labeled, tol=_SHARE_FOR_SUMS * tol, **self._solve)
 
     def densities(
-        self,
-        labels: NDArray[np.intp],
-        codes: NDArray[np.intp],
-        n_classes: int,
-        *,
-        reach: float = FIRST_REACH,
-        rows: NDArray[np.intp] | None = None,
-        start: NDArray[np.float64] | None = None,
-    ) -> Solution:
-        """Return log f.
+        self, labels: Ints, codes: Ints, n_classes: int, *, reach: float = FIRST_REACH,
+        rows: Ints | None = None, start: Floats | None = None,
+    ) -> Solution:  # fmt: skip
+        """Return log f of classes by the labels at some positions, and their class numbers.
 
-        Parameters
-        ----------
-        labels : ndarray of int
-            Positions among the labelled rows.
-        codes : ndarray of int
-            Class numbers of these.
-        n_classes : int
-            Number of classes.
-        reach, rows, start
-            As in `class_densities`.
-
-        Returns
-        -------
-        Solution
-            A column per class; -inf everywhere for one without labels.
+        A column per class, -inf everywhere for one without labels. Others as in `class_densities`.
         """
         sources, half = self._labeled[labels], self._half
         counts = self._ready.together.sum(np.bincount(codes, minlength=n_classes))
@@ -202,9 +109,7 @@ class DensityWalk:
         return found
 
 
-def _column_sums(
-    graph: ReadyGraph, labeled: NDArray[np.intp], *, alpha: float, **solve: Any
-) -> Solution:
+def _column_sums(graph: ReadyGraph, labeled: Ints, *, alpha: float, **solve: Any) -> Solution:
     """Return log s of every label: D⁻¹·1 + K·(αPᵀ·1) there."""
     half, inflow = 0.5 * graph.ready.log_degrees, graph.log_inflow
     sources = np.flatnonzero(np.isfinite(inflow))

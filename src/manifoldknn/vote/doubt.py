@@ -12,16 +12,15 @@ The order of classes stays, and so does the answer.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+
+from manifoldknn.base import Array, Floats, Ints
 
 _BELOW = 0.1  # share of hidden labels that may be doubted
 _LEAST = 1e-3  # trust that is left to anybody, so that the order of classes can be seen
 
 
-def usual_density(logs: NDArray[Any], given: NDArray[np.intp]) -> float:
+def usual_density(logs: Array, given: Ints) -> float:
     """Return log f̂ from log f of hidden labels and their class numbers.
 
     Of m labels it is the ⌊(m + 1)/10⌋-th from below: another one is below it in at most one of ten
@@ -37,9 +36,7 @@ def usual_density(logs: NDArray[Any], given: NDArray[np.intp]) -> float:
     return float(own[place - 1]) if place else -np.inf
 
 
-def trust(
-    log_scale: NDArray[np.float64], usual: float, belonging: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def trust(log_scale: Floats, usual: float, belonging: Floats) -> Floats:
     """Return t from the logarithm of every row's largest density, log f̂ and b.
 
     >>> trust(np.log([0.2, 0.05]), np.log(0.1), np.array([0.8, 1.0]))
@@ -49,7 +46,7 @@ def trust(
     return np.asarray(np.maximum(np.exp(short) * belonging, _LEAST))
 
 
-def doubted(shares: NDArray[np.float64], trusted: NDArray[np.float64]) -> NDArray[np.float64]:
+def doubted(shares: Floats, trusted: Floats) -> Floats:
     """Return shares with a doubt; rows of zeros, which nobody votes for, stay zeros.
 
     >>> doubted(np.array([[0.9, 0.1], [0.0, 0.0]]), np.array([0.5, 0.5]))

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.tensors import as_numpy, chosen_rows
 from manifoldknn.base.threads import in_threads, thread_count
 from manifoldknn.vote.similarities import row_chunks
@@ -38,7 +38,7 @@ class Partner:
     n_classes: int
     n_jobs: int | None
 
-    def said(self, X: Any) -> NDArray[np.float64]:
+    def said(self, X: Any) -> Floats:
         """Return log s of rows, which may be a tensor."""
         X = as_numpy(X)
         parts = [X[part] for part in row_chunks(X.shape[0], X.shape[1], self.n_classes)]
@@ -48,8 +48,8 @@ class Partner:
         shares /= shares.sum(axis=1, keepdims=True)
         return np.log(shares, out=shares)
 
-    def _asked(self, X: Any) -> NDArray[np.float64]:
-        shares: NDArray[np.float64] = np.asarray(self.fitted.predict_proba(_narrow(X)), np.float64)
+    def _asked(self, X: Any) -> Floats:
+        shares: Floats = np.asarray(self.fitted.predict_proba(_narrow(X)), np.float64)
         right = shares.shape == (X.shape[0], self.n_classes)
         if not right or not (np.isfinite(shares) & (shares >= 0)).all():
             raise ValueError(
@@ -58,9 +58,7 @@ class Partner:
             )
         return shares
 
-    def hidden(
-        self, X: Any, codes: NDArray[np.intp], groups: list[NDArray[np.intp]]
-    ) -> list[NDArray[np.float64]]:
+    def hidden(self, X: Any, codes: Ints, groups: list[Ints]) -> list[Floats]:
         """Return log s of rows while their labels are hidden, group by group."""
         out = []
         for group in groups:
@@ -71,7 +69,7 @@ class Partner:
         return out
 
 
-def trained(made: Any, X: Any, codes: NDArray[np.intp], n_jobs: int | None) -> Partner:
+def trained(made: Any, X: Any, codes: Ints, n_jobs: int | None) -> Partner:
     """Return a clone of a classifier, trained on the rows whose class numbers are not -1."""
     labeled, fitted = codes >= 0, clone(made)
     if n_jobs != 1:
@@ -91,7 +89,7 @@ def _narrow(X: Any) -> Any:
 
 
 def first_partner(
-    partner: Any, X: Any, codes: NDArray[np.intp], *, random_state: Any, n_jobs: int | None
+    partner: Any, X: Any, codes: Ints, *, random_state: Any, n_jobs: int | None
 ) -> Partner | None:
     """Return the partner, trained; None without one, and where there is one class only.
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.csr import assembled, kept_entries
 from manifoldknn.base.kernels import NUMPY
 from manifoldknn.graph.weights import ConstrainedGraph, dense_row_logsumexp, row_logsumexp
@@ -37,30 +37,15 @@ _FEW = 0.25  # of all rows
 
 @dataclass(frozen=True)
 class ReadyGraph:
-    """A graph that columns of K can be computed with.
+    """A graph that columns of K can be computed with."""
 
-    Attributes
-    ----------
-    ready : NormalizedGraph or ReducedGraph
-        Prepared for a way; its `log_degrees` are log D₀, which scales it.
-    log_degrees : ndarray of shape (n_samples,)
-        log D.
-    log_inflow : ndarray of shape (n_samples,)
-        log (Pᵀ·1): how many walkers a row gets if one leaves every row.
-    """
-
-    ready: NormalizedGraph | ReducedGraph
-    log_degrees: NDArray[np.float64]
-    log_inflow: NDArray[np.float64]
+    ready: NormalizedGraph | ReducedGraph  # for a way; its `log_degrees` are log D₀, its scale
+    log_degrees: Floats  # log D
+    log_inflow: Floats  # log (Pᵀ·1): how many walkers a row gets if one leaves every row
 
 
 def ready_graph(
-    graph: ConstrainedGraph,
-    stay: NDArray[np.intp],
-    alpha: float,
-    way: Way,
-    *,
-    n_jobs: int | None = 1,
+    graph: ConstrainedGraph, stay: Ints, alpha: float, way: Way, *, n_jobs: int | None = 1
 ) -> ReadyGraph:
     """Return a graph ready for a way, for one set of labels; parameters as in `prepared_graph`."""
     normalized = NormalizedGraph(graph)
@@ -74,34 +59,13 @@ class SharedGraph:
     """What is known of a graph whichever labels are visible: which way to go, and what is reduced.
 
     If rows that labels touch are few, the graph is reduced once for all: they stay, and every row
-    that stays makes each iteration longer.
-
-    Parameters
-    ----------
-    recipe : GraphRecipe
-        Of the graph.
-    graph : ConstrainedGraph
-        With all labels.
-    codes : ndarray of shape (n_samples,)
-        Class numbers of all labels, -1 where unlabelled.
-    alpha : float
-        Share of strength kept per step.
-    way : Way
-        How columns are computed on it.
-
-    Attributes
-    ----------
-    recipe : GraphRecipe
-        Of the pairs that `ready` has to be told: those among touched rows, or all.
+    that stays makes each iteration longer. `codes` are class numbers of all labels, -1 where there
+    is none. `recipe` then is that of the pairs that `ready` has to be told: those among touched
+    rows, or all.
     """
 
     def __init__(
-        self,
-        recipe: GraphRecipe,
-        graph: ConstrainedGraph,
-        codes: NDArray[np.intp],
-        alpha: float,
-        way: Way,
+        self, recipe: GraphRecipe, graph: ConstrainedGraph, codes: Ints, alpha: float, way: Way
     ) -> None:
         self.alpha, self.way, self.recipe = alpha, way, recipe
         self._labeled, most = np.flatnonzero(codes >= 0), _FEW * graph.n_samples
@@ -127,9 +91,7 @@ class OpenGraph:
     pass over the edges that are left.
     """
 
-    def __init__(
-        self, graph: ConstrainedGraph, touched: NDArray[np.intp], alpha: float, way: Way
-    ) -> None:
+    def __init__(self, graph: ConstrainedGraph, touched: Ints, alpha: float, way: Way) -> None:
         self.touched = touched
         weights = kept_entries(graph.log_weights, ~_among(graph.log_weights, touched))
         nobody = np.full(graph.n_samples, -1, dtype=np.intp)
@@ -180,9 +142,7 @@ class OpenGraph:
         ready = replace(self.reduced, core=closed, log_scale=self.reduced.log_scale + shift)
         return ReadyGraph(ready, log_degrees, self._whole_inflow(pairs, log_degrees))
 
-    def _whole_inflow(
-        self, pairs: ConstrainedGraph, log_degrees: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _whole_inflow(self, pairs: ConstrainedGraph, log_degrees: Floats) -> Floats:
         """Return log (Pᵀ·1), which touched rows have a part in by their degrees alone."""
         shares = self._from_touched.copy()
         shares.data = shares.data - log_degrees[self.touched][shares.indices]
@@ -192,20 +152,20 @@ class OpenGraph:
         return inflow
 
 
-def pairs_among(graph: ConstrainedGraph, rows: NDArray[np.intp]) -> ConstrainedGraph:
+def pairs_among(graph: ConstrainedGraph, rows: Ints) -> ConstrainedGraph:
     """Return the pairs of a sparse graph that have both ends among some rows, and must-links."""
     inside = _among(graph.log_weights, rows)
     weights = kept_entries(graph.log_weights, inside)
     return ConstrainedGraph(weights, graph.must_link, graph.together)
 
 
-def _among(matrix: Any, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+def _among(matrix: Any, rows: Ints) -> Bools:
     """Tell which entries of a CSR matrix have row and column among some."""
     chosen = NUMPY.mask(rows, matrix.shape[0])
     return np.repeat(chosen, np.diff(matrix.indptr)) & chosen[matrix.indices]
 
 
-def log_inflow(graph: ConstrainedGraph, log_degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_inflow(graph: ConstrainedGraph, log_degrees: Floats) -> Floats:
     """Return log (Pᵀ·1): how many walkers a row gets if one leaves every row; -inf without edges.
 
     `log_degrees` are log D.
@@ -224,7 +184,7 @@ def log_inflow(graph: ConstrainedGraph, log_degrees: NDArray[np.float64]) -> NDA
     return inflow
 
 
-def _sum_or_one(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[Any]:
+def _sum_or_one(a: Floats, b: Floats) -> Array:
     """Return log(exp(a) + exp(b)), and 0 where that is nothing: nobody then divides by it."""
     total = np.logaddexp(a, b)
     return np.where(np.isneginf(total), 0.0, total)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Bools, Floats, Ints
 from manifoldknn.base.kernels import NUMPY, Kernels
 from manifoldknn.base.threads import in_threads
 
@@ -28,30 +28,30 @@ class Similarities:
     right to 1e-7 of the largest.
     """
 
-    logs: NDArray[Any]
-    log_scale: NDArray[np.float64]
+    logs: Array
+    log_scale: Floats
 
     @classmethod
-    def from_logarithms(cls, logs: NDArray[np.float64], dtype: Any = np.float64) -> Similarities:
+    def from_logarithms(cls, logs: Floats, dtype: Any = np.float64) -> Similarities:
         """Take the scale out of every row; the logarithms are used up.
 
         >>> Similarities.from_logarithms(np.array([[-900.0, -901.0]])).logs
         array([[ 0., -1.]])
         """
-        log_scale: NDArray[np.float64] = logs.max(axis=1)
+        log_scale: Floats = logs.max(axis=1)
         logs -= np.where(np.isneginf(log_scale), 0.0, log_scale)[:, None]
         return cls(logs.astype(dtype, copy=False), log_scale)
 
     @property
-    def unreached(self) -> NDArray[np.bool_]:
+    def unreached(self) -> Bools:
         """Rows that no labelled sample reaches."""
         return np.isneginf(self.log_scale)
 
-    def rows(self, chosen: NDArray[Any] | slice) -> Similarities:
+    def rows(self, chosen: Array | slice) -> Similarities:
         """Return some of the rows, by mask, numbers or slice."""
         return Similarities(self.logs[chosen], self.log_scale[chosen])
 
-    def logarithms(self) -> NDArray[np.float64]:
+    def logarithms(self) -> Floats:
         """Return the logarithms of the numbers themselves."""
         return self.logs + np.where(self.unreached, 0.0, self.log_scale)[:, None]
 
@@ -71,11 +71,7 @@ def row_chunks(
 
 
 def combined(
-    z: NDArray[np.float64],
-    indices: NDArray[np.intp],
-    known: Similarities,
-    *,
-    n_jobs: int | None = None,
+    z: Floats, indices: Ints, known: Similarities, *, n_jobs: int | None = None
 ) -> Similarities:
     """Return Σ z_i w(x_i,·) for every row (equations 8 and 9).
 
@@ -86,21 +82,14 @@ def combined(
     out = Similarities(np.empty((len(z), n_columns), known.logs.dtype), np.empty(len(z)))
 
     def fill(part: slice) -> None:
-        _combine(z[part], indices[part], known, out.rows(part))
+        with np.errstate(divide="ignore"):
+            logs = combined_logarithms(z[part], indices[part], known.logs, known.log_scale)
+            found = Similarities.from_logarithms(logs)
+        out.logs[part], out.log_scale[part] = found.logs, found.log_scale
 
     parts = row_chunks(len(z), z.shape[1] * n_columns, most_bytes=_COMBINED_BYTES)
     deque(in_threads(fill, parts, n_jobs), maxlen=0)
     return out
-
-
-def _combine(
-    z: NDArray[np.float64], indices: NDArray[np.intp], known: Similarities, out: Similarities
-) -> None:
-    """Combine some rows, all at once, into the arrays of `out`."""
-    with np.errstate(divide="ignore"):
-        logs = combined_logarithms(z, indices, known.logs, known.log_scale)
-        found = Similarities.from_logarithms(logs)
-    out.logs[:], out.log_scale[:] = found.logs, found.log_scale
 
 
 def combined_logarithms(

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Array, Floats, Ints
 from manifoldknn.vote.doubt import doubted, trust
 from manifoldknn.vote.similarities import row_chunks
 
@@ -38,14 +38,12 @@ class ClassVote:
     array([[0.794, 0.206]])
     """
 
-    prior: NDArray[np.float64]
+    prior: Floats
     sharpness: float
     partner_weight: float = 0.0
     usual: float = -np.inf
 
-    def shares(
-        self, logs: NDArray[Any], said: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def shares(self, logs: Array, said: Floats | None = None) -> Floats:
         """Return p from log f, on any scale of the row, and log s; zeros where all f are 0."""
         # Class by class: NumPy is many times quicker along long axes.
         powers = np.multiply(logs.T, self.sharpness, dtype=np.float64, order="C")
@@ -60,9 +58,7 @@ class ClassVote:
         powers += DOUBT / len(self.prior) * reached
         return np.ascontiguousarray(powers.T)
 
-    def doubted(
-        self, shares: NDArray[np.float64], log_scale: NDArray[Any], belonging: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def doubted(self, shares: Floats, log_scale: Array, belonging: Floats) -> Floats:
         """Return shares less sure where densities are small, or a row does not belong."""
         return doubted(shares, trust(log_scale, self.usual, belonging))
 
@@ -74,11 +70,11 @@ class NeighborVote:
     Shares are multiplied by the prior; an equal one changes nothing.
     """
 
-    prior: NDArray[np.float64]
-    classes_of: NDArray[np.intp]
+    prior: Floats
+    classes_of: Ints
     n_neighbors: int
 
-    def shares(self, logs: NDArray[Any], said: Any = None) -> NDArray[np.float64]:
+    def shares(self, logs: Array, said: Any = None) -> Floats:
         """Return class shares from log w̄, on any scale of the row; zeros where all are -inf.
 
         Nobody else has a say.
@@ -90,9 +86,7 @@ class NeighborVote:
             out[part] = class_shares(weights, self.classes_of[voters], len(self.prior))
         return normalized(out * self.prior)
 
-    def doubted(
-        self, shares: NDArray[np.float64], log_scale: Any, belonging: Any
-    ) -> NDArray[np.float64]:
+    def doubted(self, shares: Floats, log_scale: Any, belonging: Any) -> Floats:
         """Return shares as they are: they are no probabilities."""
         del log_scale, belonging
         return shares
@@ -101,9 +95,7 @@ class NeighborVote:
 Vote = ClassVote | NeighborVote
 
 
-def heaviest(
-    logs: NDArray[np.float64], n_kept: int
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def heaviest(logs: Floats, n_kept: int) -> tuple[Floats, Ints]:
     """Return weights and numbers of the heaviest columns of every row, equal ones by position.
 
     Weights are relative to the heaviest, which has 1; zeros in a row without any.
@@ -114,9 +106,7 @@ def heaviest(
     return np.exp(values - top), order
 
 
-def class_shares(
-    weights: NDArray[np.float64], classes_of: NDArray[np.intp], n_classes: int
-) -> NDArray[np.float64]:
+def class_shares(weights: Floats, classes_of: Ints, n_classes: int) -> Floats:
     """Return each class's share of the vote; zeros where no voter of the row has any weight.
 
     Weights may be on any scale; `classes_of` are the class numbers of the voters of every row.
@@ -126,19 +116,19 @@ def class_shares(
     """
     n_rows = len(weights)
     flat = np.arange(n_rows)[:, None] * n_classes + classes_of
-    sums: NDArray[np.float64] = np.bincount(
-        flat.ravel(), weights.ravel(), minlength=n_rows * n_classes
-    ).astype(np.float64, copy=False)
+    sums: Floats = np.bincount(flat.ravel(), weights.ravel(), minlength=n_rows * n_classes).astype(
+        np.float64, copy=False
+    )
     return normalized(sums.reshape(n_rows, n_classes))
 
 
-def normalized(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def normalized(scores: Floats) -> Floats:
     """Divide every row by its sum; rows of zeros stay zeros."""
     total = scores.sum(axis=1, keepdims=True)
     return np.divide(scores, total, out=np.zeros_like(scores), where=total > 0)
 
 
-def two_largest(logs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def two_largest(logs: Array) -> tuple[Array, Array]:
     """Return the largest and the second largest of every row; -inf where there is none.
 
     Column by column: twice as quick as sorting parts of rows.
@@ -154,14 +144,14 @@ def two_largest(logs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return first, second
 
 
-def winners(shares: NDArray[np.float64]) -> NDArray[np.intp]:
+def winners(shares: Floats) -> Ints:
     """Return the number of the winning class of every row, the first among equals."""
     columns = np.ascontiguousarray(shares.T)  # quicker along long axes
-    answer: NDArray[np.intp] = np.argmax(columns >= columns.max(axis=0) * (1 - _TIE), axis=0)
+    answer: Ints = np.argmax(columns >= columns.max(axis=0) * (1 - _TIE), axis=0)
     return answer
 
 
-def class_prior(prior: Any, counts: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.float64]:
+def class_prior(prior: Any, counts: Ints, classes: Array) -> Floats:
     """Return π, shares that sum to 1.
 
     "labeled" shrinks the shares of the `counts` n_c of labels towards equal ones by how much they

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import in_threads
 from manifoldknn.graph.weights import ConstrainedGraph
@@ -27,41 +27,19 @@ _ROUGH = 0.1  # accuracy of what only tells the scale of a row
 
 @dataclass(frozen=True)
 class Walked:
-    """What the walk says of every row, ready for the vote.
+    """What the walk says of every row, ready for the vote."""
 
-    Attributes
-    ----------
-    similarities : Similarities
-        To every class, or to every labelled sample.
-    log_sums : ndarray of shape (n_labeled,) or None
-        log s of every label where classes vote.
-    n_iter : int
-        Products with the graph that were needed.
-    converged : bool
-        Whether every row reached the accuracy asked for.
-    reach : float
-        How far below the largest of their row class densities are accurate by themselves.
-    """
-
-    similarities: Similarities
-    log_sums: NDArray[np.float64] | None
-    n_iter: int
-    converged: bool
-    reach: float = np.inf
+    similarities: Similarities  # to every class, or to every labelled sample
+    log_sums: Floats | None  # log s of every label where classes vote
+    n_iter: int  # products with the graph that were needed
+    converged: bool  # whether every row reached the accuracy asked for
+    reach: float = np.inf  # how far below the largest of a row class densities are accurate
 
 
 def walk_by_class(
-    graph: ReadyGraph,
-    labeled: NDArray[np.intp],
-    codes: NDArray[np.intp],
-    n_classes: int,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reach: float = FIRST_REACH,
-    start: NDArray[np.float64] | None = None,
-) -> Walked:
+    graph: ReadyGraph, labeled: Ints, codes: Ints, n_classes: int, alpha: float, *, tol: float,
+    max_iter: int, reach: float = FIRST_REACH, start: Floats | None = None,
+) -> Walked:  # fmt: skip
     """Return the density of every class at every row, as `class_densities`, in single precision."""
     found = class_densities(
         graph, labeled, codes, n_classes, alpha, tol=tol, max_iter=max_iter, reach=reach,
@@ -72,14 +50,9 @@ def walk_by_class(
 
 
 def walk_by_label(
-    graph: ConstrainedGraph,
-    labeled: NDArray[np.intp],
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
+    graph: ConstrainedGraph, labeled: Ints, alpha: float, *, tol: float, max_iter: int,
     n_jobs: int | None = None,
-) -> Walked:
+) -> Walked:  # fmt: skip
     """Return w̄ between every row and every labelled sample, as `walk_weights`: O(n·l) memory.
 
     Blocks of columns are the same for any number of threads, and so are the weights.
@@ -97,7 +70,7 @@ def walk_by_label(
         reference, n_iter, converged = _scales(ready, labeled, alpha, max_iter)
     logs = np.empty((graph.n_samples, len(labeled)))
 
-    def solve(block: NDArray[np.intp]) -> tuple[int, bool]:
+    def solve(block: Ints) -> tuple[int, bool]:
         found = log_label_weights(
             ready, labeled[block], alpha, tol=tol, max_iter=max_iter, reference=reference
         )
@@ -111,8 +84,8 @@ def walk_by_label(
 
 
 def _scales(
-    graph: NormalizedGraph | ReducedGraph, labeled: NDArray[np.intp], alpha: float, max_iter: int
-) -> tuple[NDArray[np.float64], int, bool]:
+    graph: NormalizedGraph | ReducedGraph, labeled: Ints, alpha: float, max_iter: int
+) -> tuple[Floats, int, bool]:
     """Return how large the largest entry of every row is at least, as each view sees it."""
     half = 0.5 * graph.log_degrees[labeled]
     columns = Columns(

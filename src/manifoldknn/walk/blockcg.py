@@ -11,64 +11,33 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Block = NDArray[Any]
-Watch = Callable[[int, float, Callable[[NDArray[np.intp]], Block]], bool]
+from manifoldknn.base import Array, Floats, Ints
+
+Block = Array
+Watch = Callable[[int, float, Callable[[Ints], Block]], bool]
 
 _ROWS_AT_ONCE = 64
 _LEAST = np.finfo(np.float64).tiny
 
 
 def block_cg(
-    apply: Callable[[Block], Block],
-    rhs: Block,
-    *,
-    tol: float | NDArray[np.float64],
-    max_iter: int,
-    precondition: Callable[[Block], Block] | None = None,
-    watch: Watch | None = None,
+    apply: Callable[[Block], Block], rhs: Block, *, tol: float | Floats, max_iter: int,
+    precondition: Callable[[Block], Block] | None = None, watch: Watch | None = None,
     total: Callable[[Any], Any] = lambda sums: sums,
-) -> tuple[Block, int, bool]:
+) -> tuple[Block, int, bool]:  # fmt: skip
     """Solve ``A x = b`` for every column of `rhs`, A symmetric positive definite.
 
-    Parameters
-    ----------
-    apply : callable
-        Returns the product of A with a block of shape (n, any), as a new array.
-    rhs : ndarray of shape (n, n_columns)
-        Right-hand sides, in the precision to work in; columns of zeros are answered
-        by zeros.
-    tol : float or ndarray of shape (n_columns,)
-        A column has converged when ``‖b - Ax‖ ≤ tol·‖b‖``.
-    max_iter : int
-        Limit on the number of products.
-    precondition : callable, optional
-        Returns about A⁻¹ times a block, as a new array; symmetric and positive definite.
-    watch : callable, optional
-        Is handed, after each product, their number so far, the largest ``‖b - Ax‖/‖b‖``, and a
-        function that returns some rows of x. If it returns True, x is good enough.
-    total : callable, optional
-        Returns sums over rows as sums over those of all machines that share the system.
+    `apply` returns the product of A with a block, `precondition` about A⁻¹ times one, symmetric and
+    positive definite; both return new arrays. `rhs` is of the precision to work in. A column has
+    converged when ``‖b - Ax‖ ≤ tol·‖b‖``; columns of zeros are answered by zeros. `watch` is
+    handed, after each product, their number so far, the largest ``‖b - Ax‖/‖b‖``, and a function
+    that returns some rows of x. If it returns True, x is good enough. `total` returns sums over
+    rows as sums over those of all machines that share the system.
 
-    Returns
-    -------
-    x : ndarray of shape (n, n_columns)
-        Solutions, of the dtype of `rhs`.
-    n_iter : int
-        Products with A that were needed.
-    converged : bool
-        Whether every column reached `tol`.
+    Returns x, the products that were needed, at most `max_iter`, and whether every column reached
+    `tol`. Error in the A-norm falls by at least (√κ-1)/(√κ+1) per iteration; memory is five blocks.
 
-    Notes
-    -----
-    Error in the A-norm falls by at least (√κ-1)/(√κ+1) per iteration; memory is
-    five blocks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manifoldknn.walk.blockcg import block_cg
     >>> A = np.array([[2.0, 1.0], [1.0, 2.0]])
     >>> x, n_iter, converged = block_cg(A.__matmul__, np.eye(2), tol=1e-12, max_iter=10)
     >>> np.allclose(A @ x, np.eye(2)), n_iter, converged
@@ -118,14 +87,14 @@ def block_cg(
     return solution, n_iter, not active.size
 
 
-def _rows(solution: Block, x: Block, active: NDArray[np.intp], rows: NDArray[np.intp]) -> Block:
+def _rows(solution: Block, x: Block, active: Ints, rows: Ints) -> Block:
     """Return rows of the solution, of which some columns are still going on."""
     out = solution[rows]
     out[:, active] = x[rows]
     return out
 
 
-def _columns(block: Block, chosen: NDArray[np.intp]) -> Block:
+def _columns(block: Block, chosen: Ints) -> Block:
     # Unlike block[:, chosen], row by row in memory: products with the matrix want rows.
     return np.take(block, chosen, axis=1)
 
@@ -141,6 +110,6 @@ def _scaled(block: Block, factors: Block, out: Block) -> Block:
     return out
 
 
-def _column_dots(a: Block, b: Block) -> NDArray[np.float64]:
+def _column_dots(a: Block, b: Block) -> Floats:
     # Summed in the precision of the block: einsum is much slower when it has to convert.
     return np.einsum("ij,ij->j", a, b).astype(np.float64)

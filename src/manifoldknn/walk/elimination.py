@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldknn.base import Bools, Ints
 from manifoldknn.base.csr import kept_entries
 
 WEAK = -80.0  # log of an entry whose rows are not eliminated: products must not underflow
@@ -31,7 +31,7 @@ _LAST = np.iinfo(np.int64).max
 class Round:
     """Rows F taken out together, and log A_FF⁻¹(-A_FC) by row number of the whole graph."""
 
-    rows: NDArray[np.intp]
+    rows: Ints
     log_terms: Any
 
 
@@ -42,7 +42,7 @@ class Elimination:
     that are left. Entries of log αS below `WEAK` are in `weak` and nowhere else; their rows stay.
     """
 
-    def __init__(self, log_s: Any, stays: NDArray[np.bool_], alpha: float) -> None:
+    def __init__(self, log_s: Any, stays: Bools, alpha: float) -> None:
         n = log_s.shape[0]
         row = np.repeat(np.arange(n), np.diff(log_s.indptr))
         weak = log_s.data < WEAK
@@ -86,7 +86,7 @@ class Elimination:
         self.rows = kept
         return float(out.mean())
 
-    def _independent(self) -> NDArray[np.bool_]:
+    def _independent(self) -> Bools:
         """Choose rows with few neighbours, at most the median, no two of them neighbours."""
         counts = np.diff(self.weights.indptr).astype(np.int64)
         free = ~self._stays[self.rows]

@@ -15,10 +15,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
+from manifoldknn.base import Floats, Ints
+
+_ROUNDED = 1e-3  # more than a row of P can be wrong: logarithms go to -1e12
 _LOG_UNDERFLOW = np.log(1e-290)  # what underflow can lose of numbers up to 1
 
 
@@ -33,14 +35,7 @@ class FactorizedInverse:
     is_exact = True
     log_error = _LOG_UNDERFLOW
 
-    def __init__(
-        self,
-        s: Any,
-        linked: NDArray[np.intp],
-        group: NDArray[np.intp],
-        scale: NDArray[np.float64],
-        alpha: float,
-    ) -> None:
+    def __init__(self, s: Any, linked: Ints, group: Ints, scale: Floats, alpha: float) -> None:
         n = s.shape[0]
         diagonal = np.ones(n)
         diagonal[linked] += alpha * np.square(scale)
@@ -56,13 +51,13 @@ class FactorizedInverse:
         inner = np.eye(Q.shape[1]) - alpha * (Q.T @ self._left)
         self._right = alpha * np.linalg.solve(inner, self._left.T)
 
-    def solve(self, rhs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solve(self, rhs: Floats) -> Floats:
         """Return A⁻¹ rhs."""
-        x: NDArray[np.float64] = self._factor.solve(np.ascontiguousarray(rhs))
+        x: Floats = self._factor.solve(np.ascontiguousarray(rhs))
         x += self._left @ (self._right @ rhs)
         return x
 
-    def log_solution(self, rhs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_solution(self, rhs: Floats) -> Floats:
         """Return log (A⁻¹ rhs), with errors of no more than exp(log_error)."""
         return _log_of_nonnegative(self.solve(rhs))
 
@@ -76,18 +71,26 @@ class DenseInverse:
     is_exact = True
     log_error = _LOG_UNDERFLOW
 
-    def __init__(self, s: NDArray[np.float64], alpha: float) -> None:
+    def __init__(self, s: Floats, alpha: float) -> None:
         matrix = s.T  # column by column in memory, as LAPACK wants it
         matrix *= -alpha
         matrix[np.diag_indices_from(matrix)] += 1.0
-        self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
+        try:
+            self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
+        except linalg.LinAlgError:
+            # Weights whose logarithms are beyond 1e9, of which users are warned, lack the digits
+            # that make rows of P sum up to 1. What was not overwritten is above the diagonal.
+            upper = np.triu(matrix, 1)
+            matrix = upper + upper.T
+            matrix[np.diag_indices_from(matrix)] = 1.0 + _ROUNDED
+            self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
 
-    def log_solution(self, rhs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_solution(self, rhs: Floats) -> Floats:
         """Return log (A⁻¹ rhs), with errors of no more than exp(log_error)."""
         return _log_of_nonnegative(linalg.cho_solve(self._factor, rhs))
 
 
-def _log_of_nonnegative(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_of_nonnegative(x: Floats) -> Floats:
     np.maximum(x, 0.0, out=x)
     with np.errstate(divide="ignore"):
         return np.log(x, out=x)

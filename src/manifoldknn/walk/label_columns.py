@@ -15,10 +15,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.parameters import check_alpha
 from manifoldknn.exceptions import warn_caller
 from manifoldknn.graph.weights import ConstrainedGraph
@@ -32,7 +33,7 @@ _WIDE_UP_TO = 1 << 16  # beyond, fewer, so that blocks do not outgrow what else 
 _NARROWEST = 8
 
 
-def tired_random_walk(W: Any, alpha: float = 0.99) -> NDArray[np.float64]:
+def tired_random_walk(W: Any, alpha: float = 0.99) -> Floats:
     """Return P_TRW = (I - αP)⁻¹ in full, by a plain dense inverse.
 
     This is equation 1 as it stands: the reference that everything faster is
@@ -62,18 +63,13 @@ def tired_random_walk(W: Any, alpha: float = 0.99) -> NDArray[np.float64]:
     dense = W.toarray() if sparse.issparse(W) else W
     degrees = dense.sum(axis=1)
     P = dense / np.where(degrees > 0, degrees, 1.0)[:, None]
-    inverse: NDArray[np.float64] = np.linalg.inv(np.eye(len(P)) - alpha * P)
+    inverse: Floats = np.linalg.inv(np.eye(len(P)) - alpha * P)
     return inverse
 
 
 def walk_weights(
-    W: Any,
-    labeled: ArrayLike,
-    alpha: float = 0.99,
-    *,
-    tol: float = 1e-3,
-    max_iter: int = 1000,
-) -> NDArray[np.float64]:
+    W: Any, labeled: ArrayLike, alpha: float = 0.99, *, tol: float = 1e-3, max_iter: int = 1000
+) -> Floats:
     """Return w̄_ij between every sample i and every labelled sample j.
 
     Parameters
@@ -139,16 +135,9 @@ def walk_weights(
 
 
 def log_label_weights(
-    graph: NormalizedGraph | ReducedGraph,
-    labeled: NDArray[np.intp],
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reference: NDArray[np.float64] | None = None,
-    rows: NDArray[np.intp] | None = None,
-    each: bool = False,
-) -> Solution:
+    graph: NormalizedGraph | ReducedGraph, labeled: Ints, alpha: float, *, tol: float,
+    max_iter: int, reference: Floats | None = None, rows: Ints | None = None, each: bool = False,
+) -> Solution:  # fmt: skip
     """Return log w̄ between every sample, or some `rows`, and some labelled ones, a column each.
 
     `alpha`, `tol` and `max_iter` are as in `walk_weights`. A `reference` of shape (2, n_samples)

@@ -104,28 +104,18 @@ class LevelGraph(Protocol):
 class Columns:
     """Right-hand sides b and what their solutions are used for.
 
-    Attributes
-    ----------
-    rows, cols : array of int
-        Places where b is not 0.
-    log_values : array of float
-        Logarithms of b there.
-    views : array of shape (n_views, n_columns)
-        Logarithms of column factors in which entries of a row are compared; -inf
-        leaves a column out. An entry must be accurate in every view.
-    reach : float, default=0
-        Entries down to ``exp(-reach)`` of the largest of their row must be accurate by
-        themselves, smaller ones beside that; 0: all beside the largest.
-    settle : bool, default=False
-        Whether it is enough that the rows wanted do not change any more: see `_Settling`.
+    `views`, of shape (n_views, n_columns), are logarithms of column factors in which entries of a
+    row are compared; -inf leaves a column out. An entry must be accurate in every view. Entries
+    down to ``exp(-reach)`` of the largest of their row must be so by themselves, smaller ones
+    beside that; with a reach of 0, all beside the largest.
     """
 
-    rows: Any
+    rows: Any  # places where b is not 0
     cols: Any
-    log_values: Any
+    log_values: Any  # log b there
     views: Any
     reach: float = 0.0
-    settle: bool = False
+    settle: bool = False  # whether it is enough that rows wanted stay as they are: see `_Settling`
 
     @property
     def n_columns(self) -> int:
@@ -152,24 +142,12 @@ class Columns:
 
 @dataclass(frozen=True)
 class Solution:
-    """Nonnegative columns, as logarithms.
+    """Nonnegative columns, as logarithms."""
 
-    Attributes
-    ----------
-    log_values : array of shape (n_samples, n_columns)
-        Logarithms; -inf in whole rows that no source reaches.
-    n_iter : int
-        Products with the graph that were needed.
-    converged : bool
-        Whether every row reached the accuracy asked for.
-    reach : float
-        How far below the largest of their row entries are accurate by themselves.
-    """
-
-    log_values: Any
-    n_iter: int
-    converged: bool
-    reach: float
+    log_values: Any  # of shape (n_samples, n_columns); -inf in whole rows that no source reaches
+    n_iter: int  # products with the graph that were needed; 1 for each factorised solve
+    converged: bool  # whether every row reached the accuracy asked for
+    reach: float  # how far below the largest of their row entries are accurate by themselves
 
 
 @dataclass(frozen=True)
@@ -181,46 +159,17 @@ class _Job:
 
 
 def solve_by_levels(
-    graph: LevelGraph,
-    columns: Columns,
-    *,
-    alpha: float,
-    tol: float,
-    max_iter: int,
-    reference: Any = None,
-    wanted: Any = None,
-    start: Any = None,
-) -> Solution:
-    """Solve (I - αS) x = b so that every row of x is accurate.
+    graph: LevelGraph, columns: Columns, *, alpha: float, tol: float, max_iter: int,
+    reference: Any = None, wanted: Any = None, start: Any = None,
+) -> Solution:  # fmt: skip
+    """Solve (I - αS) x = b so that every row of x is accurate, and return log x.
 
-    Parameters
-    ----------
-    graph : LevelGraph
-        S.
-    columns : Columns
-        Right-hand sides.
-    alpha : float
-        Share of strength kept per step.
-    tol : float
-        Error allowed in an entry, relative to the largest of its row.
-    max_iter : int
-        Limit on conjugate-gradient iterations per level.
-    reference : array of shape (n_views, n_samples), optional
-        Logarithm of an entry that the row is known to have in some other column, as
-        each view sees it.
-    wanted : array of bool of shape (n_samples,), optional
-        The rows that have to be accurate, if not all.
-    start : array of shape (n_samples, n_columns), optional
-        Logarithms of a guess, such as the solution for a graph that was much the same.
-
-    Returns
-    -------
-    Solution
-        Logarithms of x.
-
-    Notes
-    -----
-    Sparse graphs cost O(iterations · edges · columns), dense ones O(n³ / 3).
+    Errors are at most `tol` of the largest entry of a row, after at most `max_iter` iterations in
+    each level. `reference`, of shape (n_views, n_samples), holds the logarithm of an entry that a
+    row is known to have in some other column, as each view sees it. `wanted` is a mask of the rows
+    that have to be accurate, if not all. `start` are logarithms of a guess, such as the solution
+    for a graph that was much the same. Sparse graphs cost O(iterations · edges · columns), dense
+    ones O(n³ / 3).
     """
     solver = _Levels(graph, columns, alpha, tol, max_iter, reference, wanted, start)
     arange = graph.kernels.arange
@@ -236,28 +185,18 @@ class _Levels:
     """The state of a solve: what is known so far, and one step further."""
 
     def __init__(
-        self,
-        graph: LevelGraph,
-        columns: Columns,
-        alpha: float,
-        tol: float,
-        max_iter: int,
-        reference: Any,
-        wanted: Any,
-        start: Any,
-    ) -> None:
+        self, graph: LevelGraph, columns: Columns, alpha: float, tol: float, max_iter: int,
+        reference: Any, wanted: Any, start: Any,
+    ) -> None:  # fmt: skip
         self.graph, self.columns, self.wanted, self.start = graph, columns, wanted, start
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
         self.kernels, self.xp = graph.kernels, graph.kernels.xp
-        self.together = graph.together
-        n = graph.n_samples
+        self.together, n = graph.together, graph.n_samples
         self.reference = self.kernels.full((len(columns.views), n), -np.inf)
         if reference is not None:
             self.reference[:] = reference
         self.log_x = self.kernels.full((n, columns.n_columns), -np.inf)
-        self.n_iter = 0
-        self.converged = True
-        self.exact = False
+        self.n_iter, self.converged, self.exact = 0, True, False
         self.lost = False  # whether entries that nobody asked for underflowed
 
     def level(self, job: _Job) -> list[_Job]:
@@ -478,15 +417,9 @@ class _Levels:
         return out
 
     def accurate(
-        self,
-        rows: Any,
-        cols: Any,
-        log_x: Any,
-        log_error: Any,
-        *,
-        number: Any = None,
+        self, rows: Any, cols: Any, log_x: Any, log_error: Any, *, number: Any = None,
         measured: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Any, Any]:  # fmt: skip
         """Tell which entries are within `tol` of the largest of their row, in every view.
 
         Returns that, and by how much errors of wanted rows are too large, as logarithms, if that

@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.csr import assembled, kept_entries, narrowest
 from manifoldknn.base.kernels import NUMPY
 from manifoldknn.graph.together import ALONE, Alone
@@ -27,30 +27,15 @@ _CHUNK = 1 << 21
 
 @dataclass(frozen=True)
 class Division:
-    """A graph in parts, and the edges between them.
+    """A graph in parts, and the edges between them, in both directions."""
 
-    Attributes
-    ----------
-    inside : NormalizedGraph
-        Without those edges.
-    part : ndarray of shape (n_samples,)
-        The part of every row.
-    n_parts : int
-        How many there are.
-    rows : ndarray of int
-        Rows with an edge to another part, ascending.
-    place, other, log_values : ndarray
-        Edges between parts, in both directions: position in `rows`, ascending, the row at the
-        other end, and log S.
-    """
-
-    inside: NormalizedGraph
-    part: NDArray[np.intp]
+    inside: NormalizedGraph  # without those edges
+    part: Ints  # of every row
     n_parts: int
-    rows: NDArray[np.intp]
-    place: NDArray[np.intp]
-    other: NDArray[np.intp]
-    log_values: NDArray[np.float64]
+    rows: Ints  # with an edge to another part, ascending
+    place: Ints  # of an edge's row among these, ascending
+    other: Ints  # the row at its other end
+    log_values: Floats  # log S of it
 
 
 @dataclass
@@ -106,11 +91,7 @@ class NormalizedGraph:
 
     @classmethod
     def of_parts(
-        cls,
-        log_s: Any,
-        log_degrees: NDArray[np.float64],
-        group: NDArray[np.intp],
-        together: Alone = ALONE,
+        cls, log_s: Any, log_degrees: Floats, group: Ints, together: Alone = ALONE
     ) -> NormalizedGraph:
         """Return the graph with a given sparse log S, log D and must-link classes."""
         graph = object.__new__(cls)
@@ -120,7 +101,7 @@ class NormalizedGraph:
         graph.known = _Known()
         return graph
 
-    def parts(self, rows: NDArray[np.intp]) -> Parts:
+    def parts(self, rows: Ints) -> Parts:
         """Return connected parts of some ascending rows; those of all rows are kept.
 
         Edges are passed over, and counted, if their entry in S is below ``exp(LOG_CUT)``.
@@ -181,7 +162,7 @@ class NormalizedGraph:
             place.astype(np.intp), self.log_s.indices[weak], self.log_s.data[weak],
         )  # fmt: skip
 
-    def restrict(self, rows: NDArray[np.intp], alpha: float) -> Restriction:
+    def restrict(self, rows: Ints, alpha: float) -> Restriction:
         """Return A_UU for U = rows; the one for all rows, in the order of `parts`, is kept."""
         parts, whole = self.known.parts, self.known.whole
         everything = parts is not None and rows is parts.rows
@@ -196,8 +177,8 @@ class NormalizedGraph:
             linked = np.flatnonzero(self.group[rows] >= 0)
             group = self.group[rows[linked]]
             if self.factorize:
-                scale = np.exp(-half[linked])
-                restriction = FactorizedInverse(s, linked, _renumbered(group), scale, alpha)
+                scale, group = np.exp(-half[linked]), np.unique(group, return_inverse=True)[1]
+                restriction = FactorizedInverse(s, linked, group, scale, alpha)
             else:
                 levels = restricted(self.levels, rows)
                 restriction = SparseRestriction(
@@ -210,9 +191,7 @@ class NormalizedGraph:
             self.known.whole = alpha, restriction
         return restriction
 
-    def boundary(
-        self, rows: NDArray[np.intp], final: NDArray[np.bool_], log_x: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def boundary(self, rows: Ints, final: Bools, log_x: Floats) -> Floats:
         """Return log (S_UR x_R) for U = rows and R the final rows."""
         out = np.full((len(rows), log_x.shape[1]), -np.inf)
         if self.is_sparse:
@@ -228,16 +207,11 @@ class NormalizedGraph:
             out[:, column] = np.logaddexp.reduce(block + log_x[known, column], axis=1)
         return out
 
-    def _clique_boundary(
-        self,
-        rows: NDArray[np.intp],
-        final: NDArray[np.bool_],
-        log_x: NDArray[np.float64],
-        out: NDArray[np.float64],
-    ) -> None:
+    def _clique_boundary(self, rows: Ints, final: Bools, log_x: Floats, out: Floats) -> None:
         half = 0.5 * self.log_degrees
         inside = np.flatnonzero(self.group[rows] >= 0)
-        totals = np.full((self._n_groups(), log_x.shape[1]), -np.inf)
+        n_groups = int(self.together.max(self.group.max(initial=-1))) + 1
+        totals = np.full((n_groups, log_x.shape[1]), -np.inf)
         for group in np.unique(self.group[final & (self.group >= 0)]):
             known = np.flatnonzero(final & (self.group == group))
             totals[group] = np.logaddexp.reduce(log_x[known] - half[known, None], axis=0)
@@ -245,10 +219,7 @@ class NormalizedGraph:
         terms = totals[self.group[rows[inside]]] - half[rows[inside], None]
         out[inside] = np.logaddexp(out[inside], terms)
 
-    def _n_groups(self) -> int:
-        return int(self.together.max(self.group.max(initial=-1))) + 1
-
-    def _sub(self, rows: NDArray[np.intp], ghosts: NDArray[np.intp]) -> Any:
+    def _sub(self, rows: Ints, ghosts: Ints) -> Any:
         """Return log S of some rows, and of what is left of the halo in further columns."""
         if len(rows) == self.log_s.shape[0] and (np.diff(rows) == 1).all():
             whole = self.log_s
@@ -256,7 +227,7 @@ class NormalizedGraph:
         return self.log_s[rows][:, np.concatenate([rows, ghosts])]
 
 
-def _connected(s: Any, group: NDArray[np.intp], together: Alone) -> NDArray[np.intp]:
+def _connected(s: Any, group: Ints, together: Alone) -> Ints:
     """Return the connected part of every row; must-links, by group, connect as edges do.
 
     The stored entries of the symmetric `s` are edges, whatever their values.
@@ -277,11 +248,7 @@ def _connected(s: Any, group: NDArray[np.intp], together: Alone) -> NDArray[np.i
 
 
 def add_log_products(
-    rows: NDArray[np.intp],
-    cols: NDArray[np.intp],
-    log_values: NDArray[np.float64],
-    log_x: NDArray[np.float64],
-    out: NDArray[np.float64],
+    rows: Ints, cols: Ints, log_values: Floats, log_x: Floats, out: Floats
 ) -> None:
     """Write log (M x) for a sparse M into the rows of `out` in which M has entries.
 
@@ -294,11 +261,7 @@ def add_log_products(
         out[rows[part][runs.offsets[:-1]]] = runs.log_sum(terms)
 
 
-def _renumbered(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-    return np.unique(numbers, return_inverse=True)[1].astype(np.intp)
-
-
-def _row_chunks(place: NDArray[np.intp], n_columns: int) -> list[slice]:
+def _row_chunks(place: Ints, n_columns: int) -> list[slice]:
     """Slices of a sorted array, each a bounded number of whole runs."""
     step = max(1, _CHUNK // max(1, n_columns))
     bounds = [0]

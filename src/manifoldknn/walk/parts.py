@@ -27,8 +27,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifoldknn.base import Bools, Floats, Ints
 from manifoldknn.base.kernels import NUMPY
 from manifoldknn.walk.levels import Columns, Solution, solve_by_levels
 from manifoldknn.walk.normalized import Division, NormalizedGraph, add_log_products
@@ -37,91 +37,131 @@ _HARDLY = 1e-2  # of 1 - α: the largest entry of S between two parts
 _NEGLIGIBLE = 0.1  # of the tolerance: what may be missing in the end
 _OWN_SHARE = 0.5  # of it: what a solve may be wrong by; the rest is handed on
 _APART = 10.0  # times the tolerance where classes stand apart, and an estimate will do
-_LOOSE = 0.3  # tolerance of what should be little beside what is there
 _BUSY = 0.3  # share of rows that a right-hand side must serve: wide products cost little more
 _WIDER = 2  # times as many right-hand sides as columns, at most, in any part
 _ROWS_AT_ONCE = 1 << 16
 
 
 def solve_by_parts(
-    graph: NormalizedGraph,
-    columns: Columns,
-    *,
-    alpha: float,
-    tol: float,
-    max_iter: int,
-    reference: NDArray[np.float64] | None = None,
-    wanted: NDArray[np.bool_] | None = None,
-    start: NDArray[np.float64] | None = None,
-) -> Solution:
-    """Solve (I - αS) x = b so that every row of x is accurate.
+    graph: NormalizedGraph, columns: Columns, *, alpha: float, tol: float, max_iter: int,
+    reference: Floats | None = None, wanted: Bools | None = None, start: Floats | None = None,
+) -> Solution:  # fmt: skip
+    """Solve (I - αS) x = b so that every row of x is accurate, and return log x.
 
-    Parameters
-    ----------
-    graph, columns, alpha, tol, max_iter, reference, wanted, start
-        As in `solve_by_levels`, which solves a graph that is one part, or is factorised. Other
-        graphs begin from nothing. Each part that a walk passes through may add half of `tol`.
-
-    Returns
-    -------
-    Solution
-        Logarithms of x. If most rows lie in parts with sources of fewer than two columns, every
-        entry is accurate by itself: the next class of such a row is far.
+    Parameters are as in `solve_by_levels`, which solves a graph that is one part, or is factorised.
+    Other graphs begin from nothing. Each part that a walk passes through may add half of `tol`. If
+    most rows lie in parts with sources of fewer than two columns, every entry is accurate by
+    itself: the next class of such a row is far.
     """
+    how: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter, "wanted": wanted}
     division = None
     if graph.is_sparse and not graph.factorize:
         division = graph.divided(float(np.log(_HARDLY * (1.0 - alpha))))
     if division is None:
-        return solve_by_levels(
-            graph, columns, alpha=alpha, tol=tol, max_iter=max_iter, reference=reference,
-            wanted=wanted, start=start,
-        )  # fmt: skip
+        return solve_by_levels(graph, columns, reference=reference, start=start, **how)
+    if wanted is not None:
+        how["wanted"] = wanted.copy()
+        how["wanted"][division.rows] = True  # others hear from them
     if columns.reach and _stand_apart(division, columns):
         columns = replace(columns, reach=np.inf)
-        tol *= _APART if columns.settle else 1.0  # β is small there, and so are errors of f^β
+        how["tol"] *= (
+            _APART if columns.settle else 1.0
+        )  # β is small there, and so are errors of f^β
     if np.isinf(columns.reach):
         doors = _Doors(division, columns)
         if doors.are_few:
-            return doors.solution(alpha=alpha, tol=tol, max_iter=max_iter, wanted=wanted)
-    solver = _Parts(division, columns, alpha, tol, max_iter, reference, wanted)
-    while solver.news.any():
-        solver.hear()
-        solver.tell()
-    return Solution(solver.log_x, solver.n_iter, solver.converged, columns.reach)
+            return doors.solution(**how)
+    return _from_part_to_part(division, columns, reference, **how)
 
 
-def _sourced(division: Division, columns: Columns) -> NDArray[np.bool_]:
+def _sourced(division: Division, columns: Columns) -> Bools:
     """Tell which parts have sources of which columns."""
     sourced = np.zeros((division.n_parts, columns.n_columns), dtype=bool)
     sourced[division.part[columns.rows], columns.cols] = True
     return np.asarray(division.inside.together.max(sourced))
 
 
-def _stand_apart(division: Division, columns: Columns) -> bool:
-    """Tell whether most rows lie in parts with sources of fewer than two columns."""
-    per_part = _sourced(division, columns).sum(axis=1)
+def _sizes(division: Division) -> Ints:
+    """Return how many rows the parts have."""
     together = division.inside.together
     own = division.part[: together.own(len(division.part))]
-    alone = together.sum(np.count_nonzero(per_part[own] < 2))
-    return bool(alone > 0.5 * together.sum(len(own)))
+    return np.asarray(together.sum(np.bincount(own, minlength=division.n_parts)))
+
+
+def _stand_apart(division: Division, columns: Columns) -> bool:
+    """Tell whether most rows lie in parts with sources of fewer than two columns."""
+    sizes, per_part = _sizes(division), _sourced(division, columns).sum(axis=1)
+    return bool(sizes[per_part < 2].sum() > 0.5 * sizes.sum())
+
+
+def _from_part_to_part(
+    division: Division, columns: Columns, reference: Floats | None, *, alpha: float, tol: float,
+    **solve: Any,
+) -> Solution:  # fmt: skip
+    """Return all columns: what is new to parts is solved, and told to the next, until it is little.
+
+    A walker from i comes to m no more often than x_i / x_m. So what is new there, Δ_m, adds to an
+    entry no more than Σ_m Δ_m / x_m / (1 - α) of itself.
+    """
+    inside, part, ends = division.inside, division.part, division.rows
+    together, views, everyone = inside.together, columns.views, np.arange(columns.n_columns)
+    alike, n_iter, converged = (views == views[:, :1]).all(), 0, True
+    log_x = np.full((len(part), len(everyone)), -np.inf)
+    heard = np.full((len(ends), len(everyone)), -np.inf)
+    rows, cols, log_values = columns.rows, columns.cols, columns.log_values
+    news = _sourced(division, columns)  # to which part, in which column
+    while news.any():
+        # Columns that are looked at alike take each other's place in different parts.
+        place = np.cumsum(news, axis=1) - 1 if alike else np.tile(everyone, (len(news), 1))
+        right = replace(
+            columns, rows=rows, cols=place[part[rows], cols], log_values=log_values,
+            views=views[:, : int(place[news].max()) + 1],
+        )  # fmt: skip
+        largest = np.stack([(log_x + view).max(axis=1) for view in views])
+        if reference is not None:
+            largest = np.maximum(largest, reference)
+        found = solve_by_levels(
+            inside, right, alpha=alpha, tol=_OWN_SHARE * tol, reference=largest, **solve
+        )
+        n_iter, converged = n_iter + found.n_iter, converged and found.converged
+        for c in np.flatnonzero(news.any(axis=0)):
+            here = np.flatnonzero(news[part, c])
+            added = found.log_values[here, place[part[here], c]]
+            log_x[here, c] = np.logaddexp(log_x[here, c], added)
+        inflow, seen = np.full(heard.shape, -np.inf), together.halo(log_x)
+        add_log_products(division.place, division.other, division.log_values, seen, inflow)
+        inflow += np.log(alpha)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            new = inflow + np.log1p(-np.exp(heard - inflow))
+        new[~(inflow > heard)] = -np.inf
+        shares, weight = np.full(new.shape, -np.inf), np.full(news.shape, -np.inf)
+        beside = _that_counts(columns, log_x, reference)[ends]
+        np.subtract(new, beside, out=shares, where=new > -np.inf)
+        np.logaddexp.at(weight, part[ends], shares)
+        news = together.log_sum(weight) > np.log(_NEGLIGIBLE * tol) + np.log1p(-alpha)
+        told, cols = np.nonzero(news[part[ends]] & (new > -np.inf))
+        rows, log_values = ends[told], new[told, cols]
+        heard[told, cols] = inflow[told, cols]
+    return Solution(log_x, n_iter, converged, columns.reach)
+
+
+def _that_counts(columns: Columns, log_x: Floats, reference: Floats | None) -> Floats:
+    """Return what an error is small against: the entry, or a larger one in another column."""
+    if reference is None:
+        return log_x
+    least = np.full(log_x.shape, np.inf)
+    for view, known in zip(columns.views, reference):
+        seen = view > -np.inf
+        allowed = known[:, None] - columns.reach - view[seen]
+        least[:, seen] = np.minimum(least[:, seen], allowed)
+    return np.maximum(log_x, least)
 
 
 class _Doors:
-    """What comes into parts: right-hand sides `b` of A_strong, numbered in every part from 0.
+    """What comes into parts: right-hand sides of A_strong, numbered in every part from 0.
 
     In each part there are its own sources, column by column, and then its doors. A row elsewhere is
     one door to all rows here that it has weak edges to, if these are more than they have edges.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_parts,)
-        How many there are in each part.
-    rows, slots, log_values : ndarray
-        Where right-hand sides are not 0, which they are, and logarithms.
-    doors, others, log_factors : ndarray
-        What comes to a door, ascending, is α Σ exp(log factor) x of these rows.
-    part, slot : ndarray
-        The part of a door, and its number there.
     """
 
     def __init__(self, division: Division, columns: Columns) -> None:
@@ -139,7 +179,7 @@ class _Doors:
             np.stack([part, keys]), axis=1, return_index=True, return_inverse=True
         )
         door = door.ravel()
-        self.part = part[first]
+        self.part = part[first]  # of every door, and the number it has there:
         sourced = _sourced(division, columns)
         own = np.cumsum(sourced, axis=1) - 1
         here = np.zeros((self.together.size, division.n_parts), dtype=np.intp)
@@ -148,16 +188,17 @@ class _Doors:
         before = sourced.sum(axis=1) + here[: self.together.rank].sum(axis=0)
         run = NUMPY.runs_of(self.part).offsets
         self.slot = before[self.part] + np.arange(len(first)) - np.repeat(run[:-1], np.diff(run))
-        self.numbers = sourced.sum(axis=1) + here.sum(axis=0)
+        self.numbers = sourced.sum(axis=1) + here.sum(axis=0)  # of right-hand sides in each part
         once = NUMPY.mask(first, len(door))  # a row that is a door, or what comes from one
         used = np.flatnonzero(outside | once)
-        self.rows = np.concatenate([columns.rows, ends[used]])
+        self.rows = np.concatenate([columns.rows, ends[used]])  # where these are not 0
         of_sources = own[division.part[columns.rows], columns.cols]
         self.slots = np.concatenate([of_sources, self.slot[door[used]]])
         logs = np.where(outside, division.log_values, 0.0)[used]
         self.log_values = np.concatenate([columns.log_values, logs])
         used = np.flatnonzero(~outside | once)
         used = used[np.argsort(door[used], kind="stable")]
+        # What comes to a door, ascending, is α Σ exp(log factor) x of others.
         self.doors, self.others = door[used], others[used]
         self.log_factors = np.where(outside, 0.0, division.log_values)[used]
         self._own = (*np.nonzero(sourced), own[sourced])
@@ -165,13 +206,14 @@ class _Doors:
     @property
     def are_few(self) -> bool:
         """Tell whether they are no more work than all columns in all parts, and little memory."""
-        sizes, most, width = self._sizes(), int(self.numbers.max()), self.columns.n_columns
+        sizes, most = _sizes(self.division), int(self.numbers.max())
+        width = self.columns.n_columns
         n = sizes.sum()
         little = most <= _WIDER * width and most * len(sizes) <= n
         return bool(little and sizes @ self.numbers <= n * width)
 
     def solution(
-        self, *, alpha: float, tol: float, max_iter: int, wanted: NDArray[np.bool_] | None
+        self, *, alpha: float, tol: float, max_iter: int, wanted: Bools | None
     ) -> Solution:
         """Return all columns, every entry accurate by itself."""
         # Logarithms of how much of a right-hand side a column has: of its own sources all.
@@ -179,9 +221,6 @@ class _Doors:
         self.taken = np.full(shape, -np.inf)
         where, which, slots = self._own
         self.taken[where, slots, which] = 0.0
-        if wanted is not None:
-            wanted = wanted.copy()
-            wanted[self.division.rows] = True  # others hear from them
         solve = {"alpha": alpha, "tol": _OWN_SHARE * tol, "max_iter": max_iter, "wanted": wanted}
         solved = [self._solved(some, solve) for some in self._blocks()]
         found = np.hstack([of.log_values for of in solved])
@@ -195,15 +234,9 @@ class _Doors:
             out, sum(of.n_iter for of in solved), all(of.converged for of in solved), np.inf
         )
 
-    def _sizes(self) -> NDArray[np.intp]:
-        """Return how many rows the parts have."""
-        own = self.division.part[: self.together.own(len(self.division.part))]
-        sizes = np.bincount(own, minlength=self.division.n_parts)
-        return np.asarray(self.together.sum(sizes))
-
     def _blocks(self) -> list[slice]:
         """Return slots that are solved at once: in few parts there are many, and others wait."""
-        sizes = self._sizes()
+        sizes = _sizes(self.division)
         rows = [int(sizes[self.numbers > slot].sum()) for slot in range(self.numbers.max())]
         bounds = [0]
         for slot, count in enumerate(rows):
@@ -219,7 +252,7 @@ class _Doors:
         )  # fmt: skip
         return solve_by_levels(self.division.inside, right.block(some), **solve)
 
-    def _pass_on(self, found: NDArray[np.float64], alpha: float, tol: float) -> None:
+    def _pass_on(self, found: Floats, alpha: float, tol: float) -> None:
         """Let columns go on from part to part until nothing new arrives, given g at `others`."""
         part, going = self.division.part[self.others], True
         while going:
@@ -231,184 +264,11 @@ class _Doors:
             going = bool((taken > self.taken + _NEGLIGIBLE * tol).any())
             self.taken = taken
 
-    def _sums(self, found: NDArray[np.float64], part: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _sums(self, found: Floats, part: Ints) -> Floats:
         """Return log Σ_b g_b t_b in rows of some parts."""
         out = np.full((len(found), self.taken.shape[2]), -np.inf)
         for slot in range(found.shape[1]):
             here = np.flatnonzero(self.numbers[part] > slot)
             new = found[here, slot, None] + self.taken[part[here], slot]
             out[here] = np.logaddexp(out[here], new)
-        return out
-
-
-class _Parts:
-    """What is known so far, and what is new to which part in which column.
-
-    Attributes
-    ----------
-    log_x : ndarray of shape (n_rows, n_columns)
-        What has arrived.
-    news : ndarray of bool of shape (n_parts, n_columns)
-        What has to be solved next.
-    right : tuple of ndarray
-        Rows, columns and logarithms of what is new.
-    known : ndarray of bool of shape (n_parts, n_columns)
-        What has been solved before.
-    """
-
-    def __init__(
-        self,
-        division: Division,
-        columns: Columns,
-        alpha: float,
-        tol: float,
-        max_iter: int,
-        reference: NDArray[np.float64] | None,
-        wanted: NDArray[np.bool_] | None,
-    ) -> None:
-        self.division, self.columns, self.reference = division, columns, reference
-        self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
-        self.part, self.ends = division.part, division.rows
-        self.together = division.inside.together
-        self.wanted = wanted
-        if wanted is not None:
-            self.wanted = wanted.copy()
-            self.wanted[self.ends] = True  # others hear from them
-        self.n_iter, self.converged = 0, True
-        self.log_x = np.full((len(self.part), columns.n_columns), -np.inf)
-        self.heard = np.full((len(self.ends), columns.n_columns), -np.inf)
-        self.right = columns.rows, columns.cols, columns.log_values
-        self.news = _sourced(division, columns)
-        self.known = np.zeros_like(self.news)
-
-    def hear(self) -> None:
-        """Solve parts for what is new to them.
-
-        What should be little beside what is there is solved roughly first; only where it is not,
-        again.
-        """
-        finest = _OWN_SHARE * self.tol
-        fresh, echo = self.news & ~self.known, self.news & self.known
-        if fresh.any():
-            self._add(fresh, self._solved(fresh, finest), self._places(fresh))
-        if echo.any():
-            found, place = self._solved(echo, _LOOSE), self._places(echo)
-            ratio = self._ratio(echo, found, place)
-            again = echo & (np.log(_LOOSE) + ratio > np.log(finest))
-            self._add(echo & ~again, found, place)
-            if again.any():
-                largest = float(ratio[again].max())
-                tol = finest * max(1.0, 0.5 * float(np.exp(-max(largest, np.log(finest)))))
-                self._add(again, self._solved(again, tol), self._places(again))
-        self.known |= self.news
-
-    def tell(self) -> None:
-        """See what flows over weak edges now, and to whom it is news."""
-        inflow = np.full(self.heard.shape, -np.inf)
-        edges = self.division
-        log_x = self.together.halo(self.log_x)
-        add_log_products(edges.place, edges.other, edges.log_values, log_x, inflow)
-        inflow += np.log(self.alpha)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            new = inflow + np.log1p(-np.exp(self.heard - inflow))
-        new[~(inflow > self.heard)] = -np.inf
-        self.news = self._weight(new) > np.log(_NEGLIGIBLE * self.tol)
-        ends, cols = np.nonzero(self.news[self.part[self.ends]] & (new > -np.inf))
-        self.right = self.ends[ends], cols, new[ends, cols]
-        self.heard[ends, cols] = inflow[ends, cols]
-
-    def _places(self, news: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return which right-hand side holds a column, for every part.
-
-        Columns that are looked at alike take each other's place in different parts.
-        """
-        if (self.columns.views == self.columns.views[:, :1]).all():
-            return np.cumsum(news, axis=1) - 1
-        return np.tile(np.arange(self.columns.n_columns), (len(news), 1))
-
-    def _solved(self, news: NDArray[np.bool_], tol: float) -> NDArray[np.float64]:
-        """Return log (A_strong⁻¹ Δ) for some news, columns at their places."""
-        rows, cols, log_values = self.right
-        here = news[self.part[rows], cols]
-        rows, cols, log_values = rows[here], cols[here], log_values[here]
-        place, views, reach, largest = self._places(news), self.columns.views, np.inf, None
-        if tol <= self.tol:  # else news are judged by themselves, and weighed afterwards
-            reach = self.columns.reach
-            largest = np.stack([(self.log_x + view).max(axis=1) for view in views])
-            if self.reference is not None:
-                largest = np.maximum(largest, self.reference)
-        right = Columns(
-            rows=rows, cols=place[self.part[rows], cols], log_values=log_values,
-            views=views[:, : int(place[news].max()) + 1], reach=reach, settle=self.columns.settle,
-        )  # fmt: skip
-        found = solve_by_levels(
-            self.division.inside, right, alpha=self.alpha, tol=tol, max_iter=self.max_iter,
-            reference=largest, wanted=self.wanted,
-        )  # fmt: skip
-        self.n_iter += found.n_iter
-        self.converged &= found.converged
-        return found.log_values
-
-    def _add(
-        self, news: NDArray[np.bool_], found: NDArray[np.float64], place: NDArray[np.intp]
-    ) -> None:
-        """Add what some news led to."""
-        for c in np.flatnonzero(news.any(axis=0)):
-            rows = np.flatnonzero(news[self.part, c])
-            new = found[rows, place[self.part[rows], c]]
-            self.log_x[rows, c] = np.logaddexp(self.log_x[rows, c], new)
-
-    def _ratio(
-        self, news: NDArray[np.bool_], found: NDArray[np.float64], place: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
-        """Return how large news are beside what is there, at most: for part and column."""
-        out = np.full(news.shape, -np.inf)
-        for c in np.flatnonzero(news.any(axis=0)):
-            asked = news[self.part, c]
-            if self.wanted is not None:
-                asked &= self.wanted
-            rows = np.flatnonzero(asked)
-            new = found[rows, place[self.part[rows], c]]
-            rows, new = rows[new > -np.inf], new[new > -np.inf]
-            np.maximum.at(out[:, c], self.part[rows], new - self.log_x[rows, c])
-        return np.asarray(self.together.max(out))
-
-    def _counts(self) -> NDArray[np.float64]:
-        """Return what an error is small against: the entry, or a larger one in another column."""
-        if self.reference is None:
-            return self.log_x
-        least = np.full(self.log_x.shape, np.inf)
-        for view, known in zip(self.columns.views, self.reference):
-            seen = view > -np.inf
-            allowed = known[:, None] - self.columns.reach - view[seen]
-            least[:, seen] = np.minimum(least[:, seen], allowed)
-        return np.maximum(self.log_x, least)
-
-    def _weight(self, new: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a bound on what news can add to an entry, by what counts: for part and column.
-
-        The smaller of two: the second bound of `iteration`, √d_i · max_m (Δ_m / √d_m) / (1 - α);
-        and Σ_m Δ_m / x_m / (1 - α), as a walker from i comes to m no more often than x_i / x_m.
-        """
-        half = 0.5 * self.division.inside.log_degrees
-        of_ends = self.part[self.ends]
-        out = np.full(self.news.shape, -np.inf)
-        np.maximum.at(out, of_ends, new - half[self.ends, None])
-        out = self.together.max(out)
-        heard = out > -np.inf
-        if not heard.any():
-            return out
-        own = self.part[: self.together.own(len(self.part))]
-        order = np.argsort(own, kind="stable")
-        known = (self._counts() - half[:, None])[order]
-        starts = NUMPY.runs_of(own[order]).offsets[:-1]
-        least = np.full(out.shape, np.inf)
-        least[own[order][starts]] = np.minimum.reduceat(known, starts, axis=0)
-        out[heard] += self.together.max(-least)[heard]
-        shares = np.full(new.shape, -np.inf)
-        np.subtract(new, self.log_x[self.ends], out=shares, where=new > -np.inf)
-        beside = np.full(out.shape, -np.inf)
-        np.logaddexp.at(beside, of_ends, shares)
-        beside = self.together.log_sum(beside)
-        out[heard] = np.minimum(out, beside)[heard] - np.log1p(-self.alpha)
         return out

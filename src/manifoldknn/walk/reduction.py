@@ -16,10 +16,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manifoldknn.base import Floats, Ints
 from manifoldknn.base.csr import kept_entries, row_maxima
 from manifoldknn.graph.together import Alone
 from manifoldknn.graph.weights import row_logsumexp
@@ -36,27 +36,13 @@ _DENSEST = 2.0  # growth of entries per row up to which rows are eliminated
 
 @dataclass(frozen=True)
 class ReducedGraph:
-    """What is left of a graph after rounds of elimination, and the way back.
+    """What is left of a graph after rounds of elimination, and the way back."""
 
-    Attributes
-    ----------
-    core : NormalizedGraph
-        The smaller system.
-    rows : ndarray of int
-        Rows of the whole graph that it holds, in its order: neighbours near each other.
-    log_scale : ndarray of float
-        log s for each of them: their unknowns were divided by s.
-    rounds : tuple
-        What was taken out, in order.
-    log_degrees : ndarray of shape (n_samples,)
-        Logarithms of D, of all rows.
-    """
-
-    core: NormalizedGraph
-    rows: NDArray[np.intp]
-    log_scale: NDArray[np.float64]
-    rounds: tuple[Round, ...]
-    log_degrees: NDArray[np.float64]
+    core: NormalizedGraph  # the smaller system
+    rows: Ints  # of the whole graph that it holds, in its order: neighbours near each other
+    log_scale: Floats  # log s for each of them: their unknowns were divided by s
+    rounds: tuple[Round, ...]  # what was taken out, in order
+    log_degrees: Floats  # logarithms of D, of all rows
 
     @property
     def n_samples(self) -> int:
@@ -86,15 +72,13 @@ class ReducedGraph:
         return replace(columns, rows=rows, cols=cols, log_values=values)
 
     @cached_property
-    def places(self) -> NDArray[np.intp]:
+    def places(self) -> Ints:
         """Where each row of the whole graph stands in the core; -1 if it was eliminated."""
         place = np.full(self.n_samples, -1, dtype=np.intp)
         place[self.rows] = np.arange(len(self.rows))
         return place
 
-    def from_core(
-        self, log_core: NDArray[np.float64], rows: NDArray[np.intp] | None = None
-    ) -> NDArray[np.float64]:
+    def from_core(self, log_core: Floats, rows: Ints | None = None) -> Floats:
         """Return logarithms of all rows, or of those wanted, given those of the core's solution.
 
         Rows of the core alone cost nothing.
@@ -115,7 +99,7 @@ class ReducedGraph:
             self._substitute_logarithms(out)
         return out
 
-    def _substitute_relative(self, log_x: NDArray[np.float64]) -> None:
+    def _substitute_relative(self, log_x: Floats) -> None:
         """Fill in eliminated rows, each row of numbers on a scale of its own."""
         shift = log_x.max(axis=1)
         values = log_x - np.where(np.isneginf(shift), 0.0, shift)[:, None]
@@ -136,7 +120,7 @@ class ReducedGraph:
             sums += finite[:, None]
             log_x[step.rows] = sums
 
-    def _substitute_logarithms(self, log_x: NDArray[np.float64]) -> None:
+    def _substitute_logarithms(self, log_x: Floats) -> None:
         """Fill in eliminated rows where the numbers of a row fit no common scale."""
         for step in reversed(self.rounds):
             terms = step.log_terms
@@ -146,26 +130,11 @@ class ReducedGraph:
             log_x[step.rows] = found
 
 
-def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: float) -> ReducedGraph:
-    """Eliminate rows as long as the smaller system is cheaper to iterate.
+def reduced_graph(graph: NormalizedGraph, sources: Ints, alpha: float) -> ReducedGraph:
+    """Eliminate rows as long as the smaller system is cheaper to iterate: two rounds, usually.
 
-    Parameters
-    ----------
-    graph : NormalizedGraph
-        A sparse graph.
-    sources : ndarray of int
-        Rows where right-hand sides are not 0.
-    alpha : float
-        Share of strength kept per step.
-
-    Returns
-    -------
-    ReducedGraph
-        Usually after two rounds.
-
-    Notes
-    -----
-    A round costs a sparse product, O(rows · neighbours²).
+    Right-hand sides are 0 in all rows but `sources`, which stay. A round costs a sparse product,
+    O(rows · neighbours²).
     """
     stays = graph.group >= 0
     stays[sources] = True
@@ -203,33 +172,15 @@ def reduced_graph(graph: NormalizedGraph, sources: NDArray[np.intp], alpha: floa
 
 
 def solve_columns(
-    graph: NormalizedGraph | ReducedGraph,
-    columns: Columns,
-    *,
-    alpha: float,
-    tol: float,
-    max_iter: int,
-    reference: NDArray[np.float64] | None = None,
-    rows: NDArray[np.intp] | None = None,
-    start: NDArray[np.float64] | None = None,
-) -> Solution:
-    """Solve (I - αS) x = b so that every row is accurate, as `solve_by_parts` does.
+    graph: NormalizedGraph | ReducedGraph, columns: Columns, *, alpha: float, tol: float,
+    max_iter: int, reference: Floats | None = None, rows: Ints | None = None,
+    start: Floats | None = None,
+) -> Solution:  # fmt: skip
+    """Solve (I - αS) x = b so that every row is accurate, and return log x; see `solve_by_levels`.
 
-    Parameters
-    ----------
-    graph : NormalizedGraph or ReducedGraph
-        S. A reduced graph must have been made for this `alpha`, and have kept the rows that
-        are wanted, or all rows where b is not 0.
-    columns, alpha, tol, max_iter, reference, start
-        As in `solve_by_parts`.
-    rows : ndarray of int, optional
-        The rows wanted, if not all.
-
-    Returns
-    -------
-    Solution
-        Logarithms of x in those rows. An eliminated row is a nonnegative combination of
-        others, and so are its errors.
+    A reduced graph must have been made for this `alpha`, and have kept the `rows` that are wanted,
+    or, if that is all, those where b is not 0. An eliminated row is a nonnegative combination of
+    others, and so are its errors.
     """
     accuracy: dict[str, Any] = {"alpha": alpha, "tol": tol, "max_iter": max_iter}
     core = graph if isinstance(graph, NormalizedGraph) else graph.core
@@ -254,9 +205,7 @@ def solve_columns(
     return replace(found, log_values=graph.from_core(found.log_values, rows))
 
 
-def log_sum(
-    a: Any, row: NDArray[np.intp], col: NDArray[np.intp], log_values: NDArray[np.float64]
-) -> Any:
+def log_sum(a: Any, row: Ints, col: Ints, log_values: Floats) -> Any:
     """Return log(exp(a) + exp(b)) for a CSR matrix and some entries b, each place named once.
 
     Costs a copy of `a`, whose indices must be sorted, and O(b log a).
@@ -283,10 +232,6 @@ def log_sum(
     data[moved] = np.logaddexp(data[moved], log_values[known])
     indptr = a.indptr + np.searchsorted(row[~known], np.arange(n + 1)).astype(a.indptr.dtype)
     return sparse.csr_array(
-        (
-            data,
-            np.insert(a.indices, new, col[~known].astype(a.indices.dtype)),
-            indptr,
-        ),
+        (data, np.insert(a.indices, new, col[~known].astype(a.indices.dtype)), indptr),
         shape=a.shape,
     )

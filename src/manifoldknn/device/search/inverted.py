@@ -182,14 +182,9 @@ class InvertedCells:
         return near, away
 
     def search(
-        self,
-        Q: Any,
-        count: int,
-        *,
-        itself: bool = False,
-        n_homes: int = _HOMES,
+        self, Q: Any, count: int, *, itself: bool = False, n_homes: int = _HOMES,
         everywhere: bool = True,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Any, Any]:  # fmt: skip
         """Return the nearest samples of rows like ``rows.exact``, as far as they were found.
 
         `itself`: Q are the samples, which are not their own neighbours and have one home; new rows

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from manifoldknn.base import Floats, Ints
@@ -51,16 +50,9 @@ class Kept:
 
 
 def walk_by_class_on_device(
-    graph: TorchGraph,
-    n_classes: int,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reach: float = FIRST_REACH,
-    start: Floats | None = None,
-    kept: Kept | None = None,
-) -> Walked:
+    graph: TorchGraph, n_classes: int, alpha: float, *, tol: float, max_iter: int,
+    reach: float = FIRST_REACH, start: Floats | None = None, kept: Kept | None = None,
+) -> Walked:  # fmt: skip
     """Return the density of every class at every row, in single precision, and fill `kept`.
 
     As `class_densities`. Two runs give the same numbers, bit for bit, if blocks are the same.
@@ -81,17 +73,9 @@ def walk_by_label_on_device(
 
 
 def hidden_on_device(
-    recipe: TorchRecipe,
-    codes: Ints,
-    groups: list[Ints],
-    n_classes: int,
-    alpha: float,
-    *,
-    tol: float,
-    max_iter: int,
-    reach: float = FIRST_REACH,
-    kept: Kept | None = None,
-) -> list[Floats]:
+    recipe: TorchRecipe, codes: Ints, groups: list[Ints], n_classes: int, alpha: float, *,
+    tol: float, max_iter: int, reach: float = FIRST_REACH, kept: Kept | None = None,
+) -> list[Floats]:  # fmt: skip
     """Return log f of rows while their labels are hidden, group by group.
 
     As `hidden_densities`; `kept` is that of the walk from all labels.
@@ -126,14 +110,9 @@ class _Walk:
     """Columns of a walk, block by block, and the count of what they took."""
 
     def __init__(
-        self,
-        graph: TorchGraph,
-        alpha: float,
-        tol: float,
-        max_iter: int,
-        kept: Kept | None = None,
+        self, graph: TorchGraph, alpha: float, tol: float, max_iter: int, kept: Kept | None = None,
         copies: int = 1,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.graph, self.must_link = NormalizedTorchGraph(graph), graph.must_link
         self.kept = kept or Kept()
         if self.kept.levels is None:
@@ -141,6 +120,7 @@ class _Walk:
             self.kept.levels = self.graph.find_levels() if is_long else ()
         self.graph.levels, self.graph.copies = self.kept.levels, copies
         self.alpha, self.tol, self.max_iter = alpha, tol, max_iter
+        self._kernels = self.graph.kernels
         self.half = 0.5 * self.graph.log_degrees
         self.n_iter, self.converged = 0, True
 
@@ -150,20 +130,20 @@ class _Walk:
         """Return log f of all rows, or of some once they have settled, and log s of every label."""
         labeled = np.flatnonzero(self.must_link >= 0)
         number = self.must_link[labeled]  # graphs solved as one have classes of their own
-        at = self._sent(labeled)
+        at = self._kernels.array(labeled)
         log_sums = self._log_sums(at)
-        log_counts = self._sent(np.log(np.bincount(number)[number]))
+        log_counts = self._kernels.array(np.log(np.bincount(number)[number]))
         columns = Columns(
             at,
-            self._sent(number % n_classes),
+            self._kernels.array(number % n_classes),
             -self.half[at] - log_sums - log_counts,
             self.half.new_zeros((1, n_classes)),
             reach,
             settle=rows is not None,
         )
-        asked: Any = slice(None) if rows is None else self._sent(rows)
-        wanted = None if rows is None else self._mask(asked)
-        guess = None if start is None else self._sent(start) + self.half[:, None]
+        asked: Any = slice(None) if rows is None else self._kernels.array(rows)
+        wanted = None if rows is None else self._kernels.mask(asked, len(self.half))
+        guess = None if start is None else self._kernels.array(start) + self.half[:, None]
         out = np.empty((len(self.half) if rows is None else len(rows), n_classes))
         tol = (1.0 - _SHARE_FOR_SUMS) * self.tol
         for block, found in self._blocks(columns, tol, wanted, guess):
@@ -182,7 +162,8 @@ class _Walk:
         tol = _SHARE_FOR_SUMS * self.tol
         before = self.kept.log_sums
         start = None if before is None else (before.repeat(self.graph.copies) + self.half)[:, None]
-        found = self._solved(columns, tol, wanted=self._mask(labeled), start=start)[:, 0]
+        wanted = self._kernels.mask(labeled, len(self.half))
+        found = self._solved(columns, tol, wanted=wanted, start=start)[:, 0]
         found -= self.half
         if before is None and self.graph.copies == 1:
             self.kept.log_sums = found
@@ -190,7 +171,7 @@ class _Walk:
 
     def log_label_weights(self, labeled: Ints) -> Floats:
         """Return log w̄ between all rows and labelled ones."""
-        at = self._sent(labeled)
+        at = self._kernels.array(labeled)
         half = self.half[at]
         columns = Columns(
             at,
@@ -262,14 +243,6 @@ class _Walk:
         self.n_iter += found.n_iter
         self.converged &= found.converged
         return found.log_values
-
-    def _mask(self, rows: Tensor) -> Tensor:
-        mask = torch.zeros(len(self.half), dtype=torch.bool, device=rows.device)
-        mask[rows] = True
-        return mask
-
-    def _sent(self, values: NDArray[np.generic]) -> Tensor:
-        return torch.as_tensor(values, device=self.half.device)
 
 
 def block_width(n_samples: int, device: torch.device) -> int:

@@ -85,6 +85,10 @@ export const mount = async (root, ask, page = {}) => {
 
   // Actions by name, for keys and buttons.
 
+  const rest = () => { // no element has the focus, but keys still come here and not to a notebook around
+    if (!page.keys) root.focus({ preventScroll: true });
+    else if (root.contains(document.activeElement)) document.activeElement.blur();
+  };
   const actions = {
     label: (code) => { const name = Object.keys(state.progress.classes)[code]; if (name !== undefined) mark("label", name); },
     accept: () => { if (state.row && !state.chosen.length && state.row.guess.length && !state.hideGuess) mark("label", state.row.guess[0][0]); },
@@ -95,13 +99,13 @@ export const mount = async (root, ask, page = {}) => {
     map: () => { tabs.pick("Map"); if (map) map.box.focus(); },
     guess: () => { state.hideGuess = !state.hideGuess; hide.setAttribute("aria-pressed", String(state.hideGuess)); tell(); },
     help: () => help.showModal(),
-    escape: () => { letGo(); if (root.contains(document.activeElement)) document.activeElement.blur(); show(state.row, false); },
+    escape: () => { letGo(); rest(); show(state.row, false); },
   };
   naming.addEventListener("submit", (event) => {
     event.preventDefault();
     const name = newName.value.trim();
     if (!name) return;
-    newName.value = ""; newName.blur(); mark("label", name);
+    newName.value = ""; rest(); mark("label", name);
   });
   const keyed = (event) => {
     if (event.defaultPrevented || help.open || renaming.open) return;
@@ -111,6 +115,12 @@ export const mount = async (root, ask, page = {}) => {
     if (Array.isArray(action)) actions[action[0]](action[1]); else actions[action]();
   };
   (page.keys || root).addEventListener("keydown", keyed);
+  root.addEventListener("keydown", (event) => { // a notebook does not let Enter through to forms
+    const form = event.key === "Enter" && event.target.tagName === "INPUT" && event.target.form;
+    if (!form) return;
+    event.preventDefault();
+    if (form === renameForm) renaming.close("yes"); else form.dispatchEvent(new Event("submit", { cancelable: true }));
+  });
 
   // Classes: rename, or merge by the name of another.
 
@@ -193,17 +203,18 @@ export const mount = async (root, ask, page = {}) => {
     if (!row || (map.hovered !== i && map.selected !== i)) return;
     const words = row.label ? "labelled " + visible(row.label) : row.guess.length && !state.hideGuess ? "guess " + visible(row.guess[0][0]) : "no label";
     tip.replaceChildren(make("b", { text: visible(row.id) }), " " + words, ...rowContent({ ...row, image: undefined, cells: row.cells.slice(0, 8).map(([name, text]) => [name, text.slice(0, 80)]) }, call));
-    const [x, y] = map.place(i), frame = map.box.getBoundingClientRect();
-    tip.style.left = Math.max(4, Math.min(frame.left + x + 16, innerWidth - tip.offsetWidth - 8)) + "px";
-    tip.style.top = Math.max(4, Math.min(frame.top + y + 16, innerHeight - tip.offsetHeight - 8)) + "px";
+    const [x, y] = map.place(i);
+    tip.style.left = Math.max(4, Math.min(x + 16, map.width - tip.offsetWidth - 4)) + "px";
+    tip.style.top = Math.max(4, Math.min(y + 16, map.height - tip.offsetHeight - 4)) + "px";
   };
   const legend = make("ul", { class: "legend" });
   map = new DotMap(look, { open: (i) => { tip.hidden = true; open(i).catch(warn); }, hover: hovered, choose });
   const zooms = make("div", { class: "zoom", role: "group", "aria-label": "Zoom" },
     ...[["+", 1.6, "Zoom in"], ["−", 0.625, "Zoom out"]].map(([text, factor, name]) => make("button", { type: "button", text, "aria-label": name, onclick: () => map.zoomAt(factor) })),
     make("button", { type: "button", text: "⤢", "aria-label": "Show all", onclick: () => { map.view.zoom = 1; map.moved(); } }));
+  map.box.addEventListener("blur", () => { tip.hidden = true; });
   hint.textContent = "The map is being drawn …";
-  panels.Map.append(make("div", { class: "tools" }, search, lasso), make("div", { class: "stage" }, map.box, zooms), legend, hint);
+  panels.Map.append(make("div", { class: "tools" }, search, lasso), make("div", { class: "stage" }, map.box, zooms, tip), legend, hint);
 
   if (page.exports) {
     panels.File.append(make("h3", { text: "Export" }), make("p", {}, ...page.exports.flatMap((form) => [make("a", { href: "labels." + form, download: "labels." + form, text: form.toUpperCase() }), " "])),
@@ -240,7 +251,9 @@ export const mount = async (root, ask, page = {}) => {
   const follow = (progress) => {
     state.progress = progress;
     const seen = progress.version.join();
-    line.textContent = summary(progress, look.n_rows);
+    if (state.learned !== undefined && progress.learned !== state.learned) state.updated = new Date();
+    state.learned = progress.learned;
+    line.textContent = summary(progress, look.n_rows, state.updated);
     root.dataset.learned = String(progress.learned); root.dataset.number = String(progress.number);
     tabs.buttons.Review.textContent = "Review" + (progress.conflicts + progress.doubts ? " (" + (progress.conflicts + progress.doubts) + ")" : "");
     showClasses();
@@ -278,7 +291,7 @@ export const mount = async (root, ask, page = {}) => {
       make("div", { class: "tools" }, button("Accept guess", "Enter", actions.accept), button("Skip", "S", actions.skip), button("Unsure", "U", actions.unsure),
         button("Undo", "Ctrl+Z", actions.undo), button("Redo", "Ctrl+Y", actions.redo)), status),
     make("section", { class: "side", "aria-label": "Overview" }, bar, ...Object.values(panels))),
-    tip, help, renaming);
+    help, renaming);
   tabs.pick("Map");
   goOn(await call("next"));
   root.dataset.ready = "yes";

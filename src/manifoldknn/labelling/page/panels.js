@@ -17,12 +17,13 @@ const curve = (steps) => {
     drawn("text", { x: 34, y: 128 }, counted(first, "label")), drawn("text", { x: 334, y: 128, "text-anchor": "end" }, String(last)))];
 };
 
-export const summary = (progress, rows) => {
+export const summary = (progress, rows, updated) => {
   const step = progress.steps.at(-1), parts = [counted(progress.labelled, "label") + " of " + counted(rows, "row")];
   const judged = progress.steps.findLast((one) => one.accuracy !== null);
   if (judged) parts.push("expected accuracy " + percent(judged.accuracy) + " (" + percent(judged.low) + " to " + percent(judged.high) + ")");
   if (step && progress.steps.length > 1) parts.push(counted(step.changed, "answer") + " changed");
   if (progress.working) parts.push(progress.working + " …");
+  else if (updated) parts.push("model updated " + updated.toLocaleTimeString());
   return parts.join(" · ");
 };
 

@@ -33,13 +33,16 @@ export const rowContent = (row, call) => {
   return parts;
 };
 
+const when = (at) => at && !Number.isNaN(Date.parse(at)) ? new Date(at).toLocaleString() : visible(at);
+
 export const rowOpinion = (row, hideGuess, open) => {
   const parts = [];
   if (row.why) parts.push(make("p", { class: "why" }, make("b", { text: "Why this row: " }), visible(row.why)));
-  if (row.mine) {
-    const words = row.mine.kind === "label" ? "You said " + visible(row.mine.label) : row.mine.kind === "skip" ? "You skipped it" : "You were unsure";
-    parts.push(make("p", {}, make("b", { text: words })));
-  } else if (row.label) parts.push(make("p", {}, make("b", { text: "Labelled " + visible(row.label) })));
+  if (row.label) parts.push(make("p", {}, make("b", { text: "Labelled " + visible(row.label) })));
+  for (const mark of row.marks) {
+    const said = { label: "said " + visible(mark.label), skip: "skipped it", unsure: "was unsure" }[mark.kind], own = row.mine && mark.who === row.mine.who;
+    parts.push(make("p", {}, (own ? "You" : visible(mark.who)) + " " + (own ? said.replace("was", "were") : said) + (mark.at ? ", " : ""), make("time", { class: "soft", datetime: mark.at, text: when(mark.at) })));
+  }
   if (!hideGuess && row.guess.length) {
     const [first, ...others] = row.guess;
     const rest = others.filter(([, share]) => share >= 0.01).map(([name, share]) => visible(name) + " " + percent(share));

@@ -45,28 +45,28 @@ def averages(rows: Iterable[Row], by: Sequence[str], value: str = "error") -> Av
 
 def over_common_runs(
     rows: Iterable[Row], first: str, second: str, by: Sequence[str]
-) -> dict[tuple[Scalar, ...], tuple[float, float, int]]:
-    """Compare two methods over the runs that both have, whose labels are the same.
+) -> dict[tuple[Scalar, ...], tuple[float, float]]:
+    """Return the mean errors of two methods over the runs that both have, with the same labels.
 
-    Mean error of the first, of the second, and the number of common runs, by the values of the
-    columns `by`; groups without a common run are left out.
+    They are by the values of the columns `by`; groups without a common run are left out.
 
     >>> runs = [("a", 0, 2.0), ("a", 1, 9.0), ("b", 0, 3.0)]
     >>> rows = [{"data": "d", "method": m, "run": r, "error": e} for m, r, e in runs]
     >>> over_common_runs(rows, "a", "b", ["data"])
-    {('d',): (2.0, 3.0, 1)}
+    {('d',): (2.0, 3.0)}
     """
     found: dict[tuple[Scalar, ...], dict[str, dict[Scalar, float]]] = {}
     for row in rows:
-        if row["method"] in (first, second) and row["error"] is not None:
-            runs = found.setdefault(tuple(row[name] for name in by), {})
-            runs.setdefault(row["method"], {})[row["run"]] = row["error"]
+        if row["error"] is not None:
+            methods = found.setdefault(tuple(row[name] for name in by), {first: {}, second: {}})
+            methods.setdefault(row["method"], {})[row["run"]] = row["error"]
     compared = {}
-    for key, runs in found.items():
-        common = [run for run in runs.get(first, {}) if run in runs.get(second, {})]
+    for key, methods in found.items():
+        both = [(error, methods[second].get(run)) for run, error in methods[first].items()]
+        common = [pair for pair in both if pair[1] is not None]
         if common:
-            means = [float(np.mean([runs[m][run] for run in common])) for m in (first, second)]
-            compared[key] = (means[0], means[1], len(common))
+            one, other = np.array(common).T
+            compared[key] = float(one.mean()), float(other.mean())
     return compared
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from manifoldknn.base import Bools, Floats
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, read_toml
 from manifoldknn.reproduction.figures.averages import averages, by_method, mean_and_deviation
 from manifoldknn.reproduction.figures.lines import STYLES, grouped_bars, new_figure
 from manifoldknn.reproduction.methods import (
@@ -40,7 +40,7 @@ _PEERS = (*list(SPREADING)[:2], BEYOND[-1])
 _VOTERS = 5
 _RUNS = 5
 _BINS = 15
-_SECONDS = dict(zip(DATA_SETS, (2.0, 0.3, 0.2, 2.0, 0.4, 1.0)))
+_SECONDS = read_toml("seconds.toml")["draws"]
 
 
 def calibration(

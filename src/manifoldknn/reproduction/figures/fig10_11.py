@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, read_toml
 from manifoldknn.reproduction.figures.averages import (
     ENOUGH,
     Averages,
@@ -26,14 +26,7 @@ _CHEAP = ("kNN", "wkNN", "DT", DEFAULT)  # all counts
 _DEAR = ("gkNN", "ANN", "NB")  # some counts, few runs
 _RUNS, _DEAR_RUNS = {"cheap": 10, "SVM": 5}, 3
 _QUICK_SKIPPED = ("usps", "multifeature")  # of the dear ones
-_SECONDS = {  # per count: cheap, SVM, gkNN, ANN, NB
-    "usps": (2.2, 0.35, 2.5, 0.4, 4.0),
-    "segmentation": (0.2, 0.1, 0.2, 0.5, 0.07),
-    "banknote": (0.07, 0.07, 0.04, 0.05, 0.03),
-    "pendigits": (2.0, 0.15, 2.8, 0.25, 0.3),
-    "multifeature": (0.6, 0.6, 0.4, 1.0, 6.0),
-    "satlog": (1.0, 0.1, 0.8, 0.35, 0.3),
-}
+_SECONDS = read_toml("seconds.toml")["fig10-11"]
 
 
 def _counts(kind: str, plan: Plan) -> tuple[int, ...]:
@@ -45,11 +38,11 @@ def _counts(kind: str, plan: Plan) -> tuple[int, ...]:
 def _cells(plan: Plan) -> list[Cell]:
     cells = []
     for data in DATA_SETS:
-        for place, kind in enumerate(("cheap", "SVM", *_DEAR)):
+        for kind, each in _SECONDS[data].items():
             if plan.quick and kind in _DEAR and data in _QUICK_SKIPPED:
                 continue
             runs = 1 if plan.quick else _RUNS.get(kind, _DEAR_RUNS)
-            seconds = _SECONDS[data][place] * len(_counts(kind, plan))
+            seconds = each * len(_counts(kind, plan))
             cells += [Cell("fig10-11", (data, kind, run), seconds) for run in range(runs)]
     return cells
 
@@ -78,7 +71,7 @@ def _leaders(rows: list[Row]) -> Table:
     leads: dict[tuple[Any, ...], dict[str, float]] = {}
     for method in OF_THE_PAPER:
         compared = over_common_runs(rows, DEFAULT, method, ["data", "labels"])
-        for key, (ours, theirs, _) in compared.items():
+        for key, (ours, theirs) in compared.items():
             leads.setdefault(key, {})[method] = ours - theirs
     lines: Lines = []
     for data in DATA_SETS:
@@ -111,7 +104,7 @@ def _known(found: Averages) -> Table:
 def _findings(rows: list[Row]) -> list[str]:
     """Tell where Poisson learning, the strongest method beyond the paper, is ahead of ours."""
     compared = over_common_runs(rows, DEFAULT, BEYOND[-1], ["data", "labels"])
-    ahead = {key: a - b for key, (a, b, _) in compared.items() if b < a}
+    ahead = {key: a - b for key, (a, b) in compared.items() if b < a}
     if not compared:
         return []
     where = ", ".join(f"{data} by {gap:.1f}" for (data, n), gap in ahead.items() if n == 1)

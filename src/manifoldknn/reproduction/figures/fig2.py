@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from manifoldknn import tired_random_walk
-from manifoldknn.drawing.class_plot import COLORS
+from manifoldknn.plots import COLORS
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.lines import new_figure
 

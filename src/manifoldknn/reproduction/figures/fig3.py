@@ -7,7 +7,7 @@ import numpy as np
 from manifoldknn import constrained_graph, simplex_weights, walk_weights
 from manifoldknn.base import Floats
 from manifoldknn.datasets import make_arch_and_s
-from manifoldknn.drawing.class_plot import COLORS
+from manifoldknn.plots import COLORS
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.lines import new_figure
 

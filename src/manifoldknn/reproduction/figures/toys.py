@@ -11,7 +11,7 @@ from manifoldknn.base import Floats, Ints
 from manifoldknn.baselines import GeodesicKNNClassifier, WeightedKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier
 from manifoldknn.datasets import make_arch_and_s
-from manifoldknn.drawing.class_plot import COLORS
+from manifoldknn.plots import COLORS
 from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
 from manifoldknn.reproduction.figures.lines import new_figure
 from manifoldknn.reproduction.methods import DEFAULT, NEIGHBORS

@@ -10,7 +10,7 @@ import numpy as np
 from manifoldknn.base import Ints
 from manifoldknn.baselines import GeodesicKNNClassifier
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
-from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table
+from manifoldknn.reproduction.experiment import Cell, Experiment, Lines, Plan, Row, Table, read_toml
 from manifoldknn.reproduction.figures.averages import averages, curves, less
 from manifoldknn.reproduction.figures.lines import panels
 from manifoldknn.reproduction.methods import DEFAULT, PUBLISHED, baseline
@@ -22,16 +22,12 @@ _VOTERS = 5
 _SUPERVISED = ("SVM", "DT", "ANN", "NB", "kNN", "wkNN")
 _METHODS = (*_SUPERVISED, "gkNN", PUBLISHED, DEFAULT)
 _RUNS = 3
-_ONCE = {  # dearer than some seconds: a single run
-    "satlog": {"gkNN": 2.5, PUBLISHED: 7.0, "ANN": 12.0, "NB": 2.0},
-    "pendigits": {"gkNN": 8.0, PUBLISHED: 30.0, "ANN": 6.0, "NB": 2.0},
-    "banknote": {},
-}
+_ONCE = read_toml("seconds.toml")["tab7"]  # dearer than some seconds: a single run
 
 
 def _cells(plan: Plan) -> list[Cell]:
     return [
-        Cell("tab7", (data, ratio, method), _ONCE[data].get(method, 0.3 * _RUNS), alone=True)
+        Cell("tab7", (data, ratio, method), _ONCE[data].get(method, 0.9), alone=True)
         for data, ratio, method in product(_SETS, RATIOS, _METHODS)
         if not (plan.quick and method in _ONCE[data])
     ]

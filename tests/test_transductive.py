@@ -16,8 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from frames import NAMED_POLARS
 from manifoldknn import ManifoldKNNClassifier
 from manifoldknn.baselines import GeodesicKNNClassifier
-from manifoldknn.baselines.transductive import TransductiveClassifier
-from manifoldknn.model_selection import SemiSupervisedSplit
+from manifoldknn.model_selection import SemiSupervisedSplit, TransductiveClassifier
 
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "-1 is one of its classes; here it marks unlabelled rows",

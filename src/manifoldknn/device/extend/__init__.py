@@ -1,1 +1,0 @@
-"""New rows on a device."""

@@ -1,1 +1,0 @@
-"""Pictures, behind `manifoldknn.plots`."""
