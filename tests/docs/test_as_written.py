@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "start.rst"]
-OTHERS = ("python3", "pip", "make", "git")  # need an environment or a network
+OTHERS = ("python3", ".", "pip", "make")  # need an environment or a network
 FOREVER = ("label",)  # serves until it is stopped
 
 

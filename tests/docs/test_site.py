@@ -32,7 +32,7 @@ SETTINGS = {
     "97 %": "the recall that the search is widened to",
     "95 %": "the level of the interval",
     "80 %": "an example of a confidence",
-    "0.8": "the same",
+    "0.8": "the same", "0.2": "an example of an overlap",
     "5 %": "an example of a cell, and a quantile",
     "0.5": "an example of a cell",
     "1,234.5": "an example of a cell", "3.2": "an example of a cell",
