@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from manifoldknn.base.heap import return_freed_memory
+from manifoldknn.base.heap import return_freed_memory, return_spare_memory
 from manifoldknn.base.parameters import PARAMETERS, check_parameters
 from manifoldknn.base.progress import timed_stages
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
@@ -184,13 +184,12 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         session.unlearned = {"source": X, "y": labels, "estimator": classifier, **links}
     else:
         with (
-            timed_stages(session.seconds, after=return_freed_memory),
+            timed_stages(session.seconds, after=return_spare_memory),
             noted(notes),
             said_as_options(session.ids),
         ):
             classifier.fit(X, labels, **links)
         notes.extend(partner_words(classifier))
-        classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
     return_freed_memory()
     return session
 
