@@ -138,6 +138,14 @@ CASES = {
     "mac_line_ends": Case(table(end="\r").encode()),
     "cells_of_two_lines": Case(table(note=lambda r: f'"a{r}\n""b"""').encode(),
                                NUMBERS | {"note": ""}),
+    "lines_above_header": Case(
+        ("Report 7;;\nBy: Ann;;\n;;\n" + comma()).encode(), said=("2 line(s) above the header",)),
+    "text_above_header": Case(("# lamp 3, on\n\n# by Ann\n" + comma()).encode(),
+                              said=("2 line(s) above the header",)),
+    "blanks_around_names": Case(table(names=(" x", "y ", " class")).encode()),
+    "empty_rows_of_excel": Case(
+        (comma() + ";;\r\n" * 3).encode(), two=False,
+        said=("3 row(s) have no value in any column used",)),
     "blank_lines": Case(("\n\n" + table() + "\n \n").encode().replace(b" \n", b"\n")),
     "empty_columns": Case(comma(names=("x", "y", "class", "", "", "")).encode(),
                           NUMBERS | {"column 4": "", "column 6": ""}, said=("empty: it has only",)),
@@ -186,7 +194,8 @@ CASES = {
         said=("'Dry' and 'dry' in 'class' are different classes",), two=False),
     "unknown_is_a_class": Case(
         table(label=lambda r: truth(r) if r < 8 else "unknown" if r < 10 else "").encode(),
-        said=("'unknown' in 'class' counts as a class (2 rows)",), two=False),
+        warned="'unknown' in 'class' counts as a class (2 rows); if it means no label, add "
+        "--unlabeled unknown", two=False),
     "a_measurement_as_label": Case(
         b"x,class\n" + b"".join(b"%d.5,%d.25\n" % (i, i * 7 % 150) for i in range(150)), code=2,
         said=("150 different numbers: is it a measurement?",)),

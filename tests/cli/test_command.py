@@ -41,12 +41,31 @@ from manifoldknn.cli.command import main
 sys.exit(main(sys.argv[1:]))
 """
 
+SPARING = """
+import sys
+from manifoldknn.cli.command import main
+code = main(sys.argv[1:])
+assert "pandas" not in sys.modules
+import pandas
+sys.exit(code)
+"""
+
 
 def started(folder, code, *arguments):
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments], cwd=folder, stderr=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": str(SOURCE)}, text=True,
     )  # fmt: skip
+
+
+def test_no_file_needs_pandas(tmp_path):
+    pytest.importorskip("pandas")
+    learning = ["classify", str(FLOWERS), "--label", "species", "--quiet", "--out", "o.csv",
+                "--report", "r.html", "--save", "m.mknn"]  # fmt: skip
+    for arguments in (learning, ["predict", "m.mknn", str(FLOWERS), "--out", "p.csv", "--quiet"]):
+        process = started(tmp_path, SPARING, *arguments)
+        err = process.communicate(timeout=120)[1]
+        assert process.returncode == 0, err
 
 
 @posix

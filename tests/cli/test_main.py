@@ -812,7 +812,7 @@ def test_out_of_memory(capsys, monkeypatch, error):
 def test_a_limit_on_addresses_is_no_crash():
     words = f"{sys.executable} -m manifoldknn classify flowers.csv --label species --out out.csv"
     done = subprocess.run(
-        ["sh", "-c", f"ulimit -v 720000; {words}"], capture_output=True, text=True, timeout=60
+        ["sh", "-c", f"ulimit -v 640000; {words}"], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 2
     assert "raise it to 1.5 GB or more (ulimit -v 1500000)" in done.stderr

@@ -215,7 +215,6 @@ def test_colors_are_seen_on_white_and_on_dark():
 def test_of_many_rows_a_part_is_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr("manifoldknn.reporting.dots.MOST_DOTS", 100)
     monkeypatch.setattr("manifoldknn.reporting.page.MOST_DOTS", 100)
-    monkeypatch.setattr("manifoldknn.reporting.dots._CELLS_AT_ONCE", 1500)  # two columns at a time
     out = tmp_path / "o.csv"
     code = main(["classify", str(FLOWERS), "--label", "species", "--id", "id", "--quiet",
                  "--out", str(out), "--report", str(tmp_path / "r.html")])  # fmt: skip

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import manifoldknn.base.distances as distances
+from manifoldknn.base.heap import return_spare_memory
 from manifoldknn.search.inverted import RECALL, InvertedIndex
 from manifoldknn.search.neighbors import ExactIndex
 
@@ -138,7 +139,8 @@ def test_released_lists_of_many_columns_are_made_again_as_they_were():
     X = clustered(3000, 80).astype(np.float32)
     index = InvertedIndex(X)
     before, probes = index.among_samples(5), index._lists.nprobe
-    index.release()
+    return_spare_memory()
+    assert index._lists is None
     again = index.among_samples(5)
     assert index._lists.nprobe == probes
     np.testing.assert_array_equal(before.indices, again.indices)

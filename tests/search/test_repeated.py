@@ -96,7 +96,6 @@ def test_only_distinct_rows_are_searched(metric, caplog):
     found = index.among_samples(20)
     assert (found.distances == 0).all()
     assert (rows[found.indices] == rows[:, None]).all()
-    index.release()
     np.testing.assert_allclose(index.query(rows[:9], 20).distances, 0.0, atol=1e-15)
 
 

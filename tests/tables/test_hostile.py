@@ -74,13 +74,18 @@ def test_a_hostile_table(folder, monkeypatch, capsys, name):
     assert not any("missing, and none was" in note for note in data["notes"])
 
 
+def table_in(text, manner):
+    """Return header and rows as the csv module reads them."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=manner["delimiter"])
+    rows = [row for row in reader if row and row[0] != "sep="]
+    filled = [place for place, row in enumerate(rows) if any(row)]
+    return rows[filled[int(manner.get("lines_above_header", 0))] :]
+
+
 def compared(before, after, manner):
     """Check that all text stays and cells are appended; return the rows."""
-    reader = csv.reader(io.StringIO(before, newline=""), delimiter=manner["delimiter"])
-    cells = [row for row in reader if row and row[0] != "sep="]
+    cells, again = (table_in(text, manner) for text in (before, after))
     width = len(cells[0])
-    reader = csv.reader(io.StringIO(after, newline=""), delimiter=manner["delimiter"])
-    again = [row for row in reader if row and row[0] != "sep="]
     assert [row[:width] for row in again] == cells
     at = 0
     for line in before.splitlines(keepends=True):  # every byte is still there, in order

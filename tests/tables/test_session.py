@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn.exceptions import EverythingLabeledWarning, UnreachedWarning
-from manifoldknn.tables.session import clean_labels, column_ids, noted
+from manifoldknn.tables.session import clean_labels, column_ids, marker_hints, noted
 from manifoldknn.tables.table import TableError
 
 
@@ -78,12 +78,11 @@ def test_words_for_missing_labels_are_told(word):
     notes = []
     labels = clean_labels(["a", word, word, ""], "y", None, notes)
     assert labels.tolist() == ["a", word, word, ""]
-    assert notes == [
-        f"{word!r} in 'y' counts as a class (2 rows); if it means no label, add --unlabeled {word}"
-    ]
-    notes = []
-    clean_labels(["a", "b", word], "y", word, notes)
-    assert notes == []
+    (told,) = marker_hints(labels, "y")
+    quoted = "'?'" if word == "?" else word
+    assert told.startswith(f"{word!r} in 'y' counts as a class (2 rows)")
+    assert told.endswith(f"if it means no label, add --unlabeled {quoted}")
+    assert marker_hints(clean_labels(["a", "b", word], "y", word, notes), "y") == notes == []
 
 
 def test_classes_that_differ_in_case_are_told():

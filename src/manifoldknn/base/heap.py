@@ -6,9 +6,12 @@ with large arrays of its own, that adds up to a third of the peak.
 
 import ctypes
 from contextlib import suppress
+from typing import Any
+from weakref import WeakSet
 
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # M_MMAP_THRESHOLD and M_ARENA_MAX of <malloc.h>
 _LARGE = 1 << 20
+_spare: WeakSet[Any] = WeakSet()
 
 
 def return_large_arrays_at_once() -> None:
@@ -26,3 +29,15 @@ def return_freed_memory() -> None:
     """Hand back what small arrays and other threads have left; some milliseconds."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(ctypes.c_size_t(0))
+
+
+def note_spare(holder: Any) -> None:
+    """Remember whose `release` gives back memory that it fills again when it is asked."""
+    _spare.add(holder)
+
+
+def return_spare_memory() -> None:
+    """Let go of what can be made again too: for who asks nothing of it for a while."""
+    for holder in list(_spare):
+        holder.release()
+    return_freed_memory()

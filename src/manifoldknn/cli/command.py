@@ -3,8 +3,8 @@
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NoReturn
 
 _TERMINATED = 128 + signal.SIGTERM
@@ -22,9 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from manifoldknn.cli.options import build_parser
 
         options = build_parser().parse_args(arguments)  # help and wrong options wait for nothing
-        from manifoldknn.cli.main import run
+        with nullcontext() if _needs_pandas(options) else _without_pandas():
+            from manifoldknn.cli.main import run
 
-        return run(options)
+            return run(options)
     except KeyboardInterrupt:
         print("manifoldknn: error: interrupted: nothing was written", file=sys.stderr)
         return 130
@@ -46,6 +47,31 @@ def _is_limited() -> bool:
     except ImportError:
         return False
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+def _needs_pandas(options: Any) -> bool:
+    return options.command == "reproduce" or getattr(options, "scheduler", None) is not None
+
+
+class _NoPandas:
+    """A finder of modules that finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, *_: Any) -> None:
+        """Raise ModuleNotFoundError for pandas, as if it were not installed."""
+        if name == "pandas":
+            raise ModuleNotFoundError("the command does without pandas", name=name)
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    """Keep scikit-learn and Arrow from importing pandas: 30 MB that no file of a user needs."""
+    finder: Any = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def _keep_closed_streams() -> None:

@@ -9,12 +9,14 @@ where e > 1 at first, so that groups find together before they spread. The secon
 a grid: rows are dealt out to the corners around them, and a Fourier transform adds the rest.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, linalg, sparse
 
+from manifoldknn.base.threads import Crew
 from manifoldknn.walk.aggregates import contracted, grouped
 
 _NEIGHBORS = 10
@@ -27,9 +29,13 @@ _APART = 1e-3  # share of the edges that ties islands
 _CELL = 0.35  # side of a cell: rows that are nearer hardly push each other
 _MOST_CELLS = 512  # along a side
 _STEP = 32  # number of cells is a multiple of it, so that the kernels serve several rounds
+_FINER = 16  # sizes of cells between one and its double, for the same reason
+_EDGES_AT_ONCE = 1 << 17  # what is computed of them stays in the cache
 
 
-def map_layout(neighbors: NDArray[np.intp], random_state: int = 0) -> NDArray[np.float32]:
+def map_layout(
+    neighbors: NDArray[np.intp], random_state: int = 0, *, n_jobs: int | None = None
+) -> NDArray[np.float32]:
     """Return a place in the plane for every row, near its neighbours.
 
     Parameters
@@ -39,6 +45,8 @@ def map_layout(neighbors: NDArray[np.intp], random_state: int = 0) -> NDArray[np
         ``classifier.fitted_.lists.indices``; the first ten count.
     random_state : int, default=0
         Seed of the small differences that part rows which begin at the same place.
+    n_jobs : int, optional
+        Threads; all cores if None.
 
     Returns
     -------
@@ -75,15 +83,16 @@ def map_layout(neighbors: NDArray[np.intp], random_state: int = 0) -> NDArray[np
     rounds = _GATHERING, _SPREADING
     several = next((of for of in groups if of.max() < _MOST_AT_ONCE), groups[-1])
     if n > _MOST_AT_ONCE > several.max():  # first where groups are, then within them
-        first, rounds = _by_group(edges, first, several[order], rounds), (0, _SETTLING)
+        first = _by_group(edges, first, several[order], rounds, n_jobs)
+        rounds = 0, _SETTLING
     places: NDArray[np.float32] = np.empty((n, 2), dtype=np.float32)
-    places[order] = _moved(edges, first, *rounds).T
+    places[order] = _moved(edges, first, rounds, n_jobs).T
     return places
 
 
-def framed_places(neighbors: NDArray[np.intp]) -> NDArray[np.float64]:
+def framed_places(neighbors: NDArray[np.intp], n_jobs: int | None = None) -> NDArray[np.float64]:
     """Return places of all rows between 0 and 1, on one scale, the map's long side lying."""
-    found = map_layout(neighbors).astype(np.float64)
+    found = map_layout(neighbors, n_jobs=n_jobs).astype(np.float64)
     found = found @ np.linalg.eigh(found.T @ found)[1][:, ::-1]  # its mean is 0
     low, high = found.min(axis=0), found.max(axis=0)
     span = float((high - low).max())
@@ -104,7 +113,11 @@ def _logarithms(edges: Any) -> Any:
 
 
 def _by_group(
-    edges: Any, places: NDArray[np.float32], groups: NDArray[np.intp], rounds: tuple[int, int]
+    edges: Any,
+    places: NDArray[np.float32],
+    groups: NDArray[np.intp],
+    rounds: tuple[int, int],
+    n_jobs: int | None,
 ) -> NDArray[np.float32]:
     """Return where rows begin once their groups have found their places.
 
@@ -116,7 +129,8 @@ def _by_group(
     between = contracted(edges, groups).astype(np.float32)
     if not between.nnz:
         return places
-    found = _moved(between, np.ascontiguousarray((belongs.T @ places.T).T / sizes), *rounds)
+    start = np.ascontiguousarray((belongs.T @ places.T).T / sizes)
+    found = _moved(between, start, rounds, n_jobs)
     around = edges @ np.ascontiguousarray(found[:, groups].T)
     around /= (edges @ np.ones(n, dtype=np.float32))[:, None]
     return np.ascontiguousarray(around.T)
@@ -138,7 +152,7 @@ def _spectral(edges: Any, groups: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def _moved(
-    edges: Any, places: NDArray[np.float32], gathering: int, spreading: int
+    edges: Any, places: NDArray[np.float32], rounds: tuple[int, int], n_jobs: int | None
 ) -> NDArray[np.float32]:
     """Let rows find their places, with momentum, faster where they keep their direction.
 
@@ -146,39 +160,53 @@ def _moved(
     """
     attract, repel = _Attraction(edges), _Repulsion()
     speed, gain = np.zeros_like(places), np.ones_like(places)
-    for number in range(gathering + spreading):
-        early = number < gathering
-        force = (_TOGETHER if early else 1.0) * attract(places) + repel(places)
-        gain = np.where(force * speed > 0, gain + 0.2, np.maximum(0.8 * gain, 0.01))
-        speed = (0.5 if early else 0.8) * speed + (1 / 3 if early else 4 / 3) * gain * force
-        places = places + speed
-        places -= places.mean(axis=1, keepdims=True)
+    gathering, spreading = rounds
+    pulls, pushes = np.zeros((2, *places.shape), dtype=np.float32)
+
+    def work(block: tuple[int, int] | None) -> None:
+        if block is None:
+            pushes[:] = repel(places)
+        else:
+            attract(places, block, pulls)
+
+    with Crew(n_jobs) as crew:
+        for number in range(gathering + spreading):
+            early = number < gathering
+            crew.do(work, [None, *attract.blocks])
+            force = (_TOGETHER if early else 1.0) * pulls + pushes
+            gain = np.where(force * speed > 0, gain + 0.2, np.maximum(0.8 * gain, 0.01))
+            speed = (0.5 if early else 0.8) * speed + (1 / 3 if early else 4 / 3) * gain * force
+            places = places + speed
+            places -= places.mean(axis=1, keepdims=True)
     return places
 
 
 class _Attraction:
-    """n Σ_j p_ij q_ij (y_j − y_i) for all rows."""
+    """n Σ_j p_ij q_ij (y_j − y_i), for all rows in blocks of them."""
 
     def __init__(self, edges: Any) -> None:
-        n = edges.shape[0]
-        data = np.empty_like(edges.data)
-        self._matrix = sparse.csr_array((data, edges.indices, edges.indptr), shape=edges.shape)
-        self._row = np.repeat(np.arange(n, dtype=edges.indices.dtype), np.diff(edges.indptr))
-        self._share = edges.data * np.float32(n / edges.data.sum())
-        # Kept from round to round: new memory costs more than what is computed in it.
-        self._from, self._to, self._squares = np.empty((3, edges.nnz), dtype=np.float32)
+        self._edges, n = edges, edges.shape[0]
+        self._scale = np.float32(n / edges.data.sum())
+        cuts = np.searchsorted(edges.indptr, np.arange(0, edges.nnz, _EDGES_AT_ONCE))
+        self.blocks = list(pairwise([*np.unique(cuts).tolist(), n]))
 
-    def __call__(self, places: NDArray[np.float32]) -> NDArray[np.float32]:
-        self._squares[:] = 1
-        for along in places:
-            np.take(along, self._row, out=self._from, mode="clip")
-            np.take(along, self._matrix.indices, out=self._to, mode="clip")
-            self._to -= self._from
-            self._to *= self._to
-            self._squares += self._to
-        np.divide(self._share, self._squares, out=self._matrix.data)
-        total = self._matrix @ np.ones_like(places[0])
-        return np.stack([self._matrix @ along - total * along for along in places])
+    def __call__(
+        self, places: NDArray[np.float32], block: tuple[int, int], out: NDArray[np.float32]
+    ) -> None:
+        """Fill in what pulls the rows of a block; those without edges stay as they are."""
+        first, last = block
+        ends = self._edges.indptr[first : last + 1]
+        entries, counts = slice(ends[0], ends[-1]), np.diff(ends)
+        other = self._edges.indices[entries]
+        row = np.repeat(np.arange(first, last, dtype=other.dtype), counts)
+        ways = [np.take(along, other, mode="clip") for along in places]
+        for way, along in zip(ways, places):  # bounds are known, and checking them takes longer
+            way -= np.take(along, row, mode="clip")
+        shares = self._edges.data[entries] * self._scale
+        shares /= 1 + ways[0] * ways[0] + ways[1] * ways[1]
+        some = np.flatnonzero(counts)
+        for axis, way in enumerate(ways):
+            out[axis, first + some] = np.add.reduceat(way * shares, ends[some] - ends[0])
 
 
 class _Repulsion:
@@ -189,7 +217,8 @@ class _Repulsion:
     def __call__(self, places: NDArray[np.float32]) -> NDArray[np.float32]:
         low = places.min(axis=1, keepdims=True)
         span = float((places - low).max())
-        cell = max(_CELL, span / (_MOST_CELLS - 2))
+        coarser = max(1.0, span / (_MOST_CELLS - 2) / _CELL)
+        cell = _CELL * 2.0 ** (np.ceil(_FINER * np.log2(coarser)) / _FINER)
         side = 2 * _STEP * fft.next_fast_len(int(span / cell + 2) // _STEP + 1)  # half is padding
         if self._of != (side, cell):
             self._make_kernels(side, cell)

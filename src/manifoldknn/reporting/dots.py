@@ -17,7 +17,6 @@ MOST_DOTS = 30_000
 _MOST_LABELED = MOST_DOTS // 3  # of them that are labelled
 _MOST_COLUMNS = 12  # whose cells are shown
 _LONGEST = 80  # characters
-_CELLS_AT_ONCE = 1 << 20
 _MOST_DECISIONS = 1 << 22  # rows times labels; beyond, finding who decided takes too long
 _FULL = 0xFFFF  # a place at the far side
 
@@ -36,18 +35,13 @@ def drawn_rows(clf: ManifoldKNNClassifier, listed: NDArray[np.intp]) -> NDArray[
 def shown_cells(session: Session, rows: NDArray[np.intp]) -> dict[str, list[str]]:
     """Return cells of some rows as they stand in the file, of the first columns that say something.
 
-    Columns are read some at a time: all cells of a long table would fill the memory.
+    Rows are ascending.
     """
     table = session.table
     silent = {use.name for use in session.columns if use.plain or use.kind in ("label", "id")}
     names = [name for name in table.names if name not in silent and name not in table.index_names]
-    names = names[:_MOST_COLUMNS]
-    step = max(1, _CELLS_AT_ONCE // table.n_rows)
-    found: dict[str, list[str]] = {}
-    for start in range(0, len(names), step):
-        columns = table.texts(names[start : start + step])
-        found |= {name: [brief(column[i]) for i in rows] for name, column in columns.items()}
-    return found
+    columns = table.cells_at(names[:_MOST_COLUMNS], rows)
+    return {name: [brief(cell) for cell in column] for name, column in columns.items()}
 
 
 def brief(value: Any, length: int = _LONGEST) -> str:

@@ -102,6 +102,7 @@ def _session(
         step, columns = FeatureStep(numbers, scale=False), []
         if len(table.names) == clf.n_features_in_:
             columns = [Use(name, True, "number", "") for name in table.names]
-    notes = [*alarms(columns), *step.notes]
+    warned = alarms(columns)
+    notes = [*warned, *step.notes]
     ids = row_ids(frame, n_rows) if plain else fitted_row_ids(clf)
-    return Session(table, ids, labels, step, clf, {}, notes, columns)
+    return Session(table, ids, labels, step, clf, {}, notes, columns, warnings=warned)

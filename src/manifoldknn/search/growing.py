@@ -183,9 +183,6 @@ class GrowingIndex(NeighborIndex):
         both = [np.concatenate([a[:, :kept], b[:, :kept]]) for a, b in zip(old, new)]
         return Neighbors(both[0].astype(np.intp, copy=False), both[1])
 
-    def release(self) -> None:
-        self.first.release()
-
     def query(self, Q: Any, n_neighbors: int) -> Neighbors:
         n = self.first.n_samples
         found = self.first.query(Q, min(n_neighbors, n))

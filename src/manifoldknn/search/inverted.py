@@ -18,6 +18,7 @@ from scipy.linalg import eigh
 
 from manifoldknn.base import Array, Ints
 from manifoldknn.base.distances import largest_value, row_blocks, squared_norms, squares_fit
+from manifoldknn.base.heap import note_spare
 from manifoldknn.base.progress import countdown
 from manifoldknn.base.threads import single_threaded_products
 from manifoldknn.search.faiss_threads import faiss_threads
@@ -109,7 +110,9 @@ class InvertedIndex(NeighborIndex):
         self._rows = self._single(X)
         self._directed = np.any(self._rows, axis=1) if metric == "cosine" else None
         self._lists: Any = None
+        self._projected: Any = None
         self._ready()
+        note_spare(self)
 
     def _ready(self) -> None:
         """Make the lists, unless they are there."""
@@ -120,7 +123,7 @@ class InvertedIndex(NeighborIndex):
 
     def release(self) -> None:
         """Give the lists back, which hold all rows once more; the next search makes them again."""
-        self._lists = None
+        self._lists = self._projected = None
 
     def _single(self, X: Any) -> NDArray[np.float32]:
         """Rows as contiguous float32, of length 1 for cosine: then ‖x-y‖² = 2·(1-cos)."""

@@ -118,9 +118,6 @@ class NeighborIndex(ABC):
         """Return some of the samples."""
         return self.X[chosen]
 
-    def release(self) -> None:  # noqa: B027 (most searches have nothing to give back)
-        """Give back what only a search needs; the next search makes it again."""
-
     @abstractmethod
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample."""

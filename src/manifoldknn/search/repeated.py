@@ -103,10 +103,6 @@ class RepeatedIndex(NeighborIndex):
         self._counts = np.bincount(kinds)
         self._starts = np.cumsum(self._counts) - self._counts
 
-    def release(self) -> None:
-        """Give back what only a search needs; the next search makes it again."""
-        self._distinct.release()
-
     def among_samples(self, n_neighbors: int) -> Neighbors:
         """Return the nearest *other* samples of every sample; copies come first."""
         n_kinds = len(self._counts)

@@ -91,6 +91,11 @@ def manner_notes(table: Table) -> list[str]:
         told = [
             f"the file is read and written as {encoding}; if letters look wrong, say --encoding"
         ]
+    if "lines_above_header" in manner:
+        told += [
+            f"{manner['lines_above_header']} line(s) above the header were passed over, and stay "
+            "as they are"
+        ]
     if "other_sheets" in manner:
         told = [f"only the sheet {manner['sheet']!r} is read, not {manner['other_sheets']}"]
     return told

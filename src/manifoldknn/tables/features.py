@@ -145,6 +145,7 @@ class FeatureStep:
             for plan in joint:
                 plan.low, plan.high = low, high
         X = step.matrix(table)
+        step.notes += step._of_empty_rows(X)
         step.learn_fill(X)
         return step, X
 
@@ -226,6 +227,15 @@ class FeatureStep:
         elif self.scale:
             values = plan.scaled(values)
         out[:, 0] = values
+
+    def _of_empty_rows(self, X: NDArray[Any]) -> list[str]:
+        """Say how many rows have nothing in any column, before medians take its place."""
+        empty = np.ones(len(X), dtype=bool)
+        for plan, block in self._blocks(X):
+            number = plan.kind != "category"
+            empty &= np.isnan(block[:, 0]) if number else ~block.any(axis=1)
+        told = f"{empty.sum()} row(s) have no value in any column used: their answers are guesses"
+        return [told] if empty.any() and len(self.plans) > 1 else []  # of one, the column tells
 
     def learn_fill(self, X: NDArray[Any]) -> None:
         """Learn the medians, and put them in place of what is missing."""

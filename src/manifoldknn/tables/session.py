@@ -6,8 +6,10 @@ import argparse
 import difflib
 import logging
 import re
+import shlex
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from manifoldknn.base.heap import return_freed_memory
+from manifoldknn.base.heap import return_freed_memory, return_spare_memory
 from manifoldknn.base.parameters import PARAMETERS, check_parameters
 from manifoldknn.base.progress import timed_stages
 from manifoldknn.classifier import ManifoldKNNClassifier, as_published
@@ -85,11 +87,7 @@ class Session:
     notes: list[str] = field(default_factory=list)  # what the user should know
     columns: list[Use] = field(default_factory=list)  # what became of every column of the file
     unlearned: dict[str, Any] = field(default_factory=dict)  # what `suggest` takes instead
-
-    @property
-    def warnings(self) -> list[str]:
-        """What must not be overlooked."""
-        return alarms(self.columns)
+    warnings: list[str] = field(default_factory=list)  # what must not be overlooked
 
     def suggested(self, n: int) -> Suggestions:
         """Return rows to label next, also where labels are too few to learn from."""
@@ -184,13 +182,12 @@ def learn(table: Table, options: argparse.Namespace) -> Session:
         session.unlearned = {"source": X, "y": labels, "estimator": classifier, **links}
     else:
         with (
-            timed_stages(session.seconds, after=return_freed_memory),
+            timed_stages(session.seconds, after=return_spare_memory),
             noted(notes),
             said_as_options(session.ids),
         ):
             classifier.fit(X, labels, **links)
         notes.extend(partner_words(classifier))
-        classifier.fitted_.index.release()  # from here on nobody's neighbours are searched
     return_freed_memory()
     return session
 
@@ -236,8 +233,12 @@ def prepare(
         notes.extend([*manner_notes(table), *step.notes, *left_out_notes(step.left_out)])
     _check_features(X)
     columns = every_use(table, step.uses, {options.label: "label", options.id: "id"})
-    notes[:0] = alarms(columns)
-    return Session(table, ids, labels, step, classifier, seconds, notes, columns), X, links
+    warned = [*alarms(columns), *marker_hints(labels, options.label)]
+    notes[:0] = warned
+    session = Session(
+        table, ids, labels, step, classifier, seconds, notes, columns, warnings=warned
+    )
+    return session, X, links
 
 
 def _suits_a_forest(command: str, classifier: ManifoldKNNClassifier, labels: NDArray[Any]) -> bool:
@@ -313,12 +314,6 @@ def clean_labels(
         marker = "-1"
         minus_one = "; -1 was taken as no label: if it is a class, add --unlabeled ''"
         notes.append(f"-1 in {name!r} counts as no label; use --unlabeled '' if it is a class")
-    notes.extend(
-        f"{text!r} in {name!r} counts as a class ({trimmed.count(text)} rows); if it means no "
-        f"label, add --unlabeled {text}"
-        for text in sorted(present - {marker})
-        if cells.is_missing(text) or text.lower() in _NO_LABEL
-    )
     notes.extend(_variants(present - {marker}, name))
     labels = np.empty(len(trimmed), dtype=object)
     labels[:] = ["" if text == marker else text for text in trimmed]
@@ -335,6 +330,20 @@ def clean_labels(
         )
     _check_classes(classes, int((labels != "").sum()), name)
     return labels
+
+
+def marker_hints(labels: NDArray[Any], name: str | None) -> list[str]:
+    """Return what to say of classes that look as if they meant "no label".
+
+    >>> marker_hints(np.array(["a", "?", "b", "?"]), "kind")
+    ["'?' in 'kind' counts as a class (2 rows); if it means no label, add --unlabeled '?'"]
+    """
+    return [
+        f"{text!r} in {name!r} counts as a class ({count} rows); if it means no label, add "
+        f"--unlabeled {shlex.quote(text)}"
+        for text, count in sorted(Counter(labels.tolist()).items())
+        if text and (cells.is_missing(text) or text.lower() in _NO_LABEL)
+    ]
 
 
 def _variants(classes: set[str], name: str) -> list[str]:

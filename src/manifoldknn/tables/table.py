@@ -56,6 +56,11 @@ class Table(ABC):
         If it is known what `chunks` will be asked for, `then` tells: text is read once for both.
         """
 
+    def cells_at(self, names: list[str], rows: NDArray[np.intp]) -> dict[str, list[str]]:
+        """Return what stands in some ascending rows, as `texts` does, without whole columns."""
+        columns = ((name, self.texts([name])[name]) for name in names)
+        return {name: [column[i] for i in rows] for name, column in columns}
+
     @abstractmethod
     def kind(self, name: str) -> str:
         """Return "text", "number", "boolean", "date", or why a column cannot be used."""
@@ -159,16 +164,16 @@ def open_table(
 
 
 def named_columns(names: list[str]) -> list[str]:
-    """Return names, with one for each column that has none, but the first.
+    """Return names without blanks around them; columns without one get one, but for the first.
 
     Examples
     --------
     >>> from manifoldknn.tables.table import named_columns
-    >>> named_columns(["", "a", " "])
+    >>> named_columns(["", " a", " "])
     ['', 'a', 'column 3']
     """
     return [
-        name if name.strip() or not place else f"column {place + 1}"
+        name.strip() or (f"column {place + 1}" if place else name)
         for place, name in enumerate(names)
     ]
 

@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import re
+from contextlib import suppress
 from unittest.mock import patch
 
 import numpy as np
@@ -15,7 +16,7 @@ import manifoldknn.tables.formats.textfile as module
 from manifoldknn.tables.cells import is_missing, numbers
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.formats import records
-from manifoldknn.tables.table import TableError, format_of, open_table
+from manifoldknn.tables.table import TableError, format_of, named_columns, open_table
 
 odd_cells = st.one_of(
     st.floats().map(repr),
@@ -69,6 +70,8 @@ def test_everything_survives(tmp_path_factory, rows, quoting, end, mark, last, s
         joined = [list(zip(*chunk)) for chunk in table.chunks(table.names, as_text=table.names)]
         assert [row for chunk in joined for row in chunk] == rows
         assert table.n_rows == len(rows)
+        some = table.cells_at(["x,y", "id"], np.arange(1, len(rows), 2))
+        assert list(zip(some["id"], some["x,y"])) == [(r[0], r[2]) for r in rows[1::2]]
         added = np.array([f'p"{i},\r\n' for i in range(len(rows))], dtype=object)
         out = written(table, {"new,": added})
     body = out.removeprefix("\ufeff")
@@ -83,8 +86,11 @@ def test_everything_survives(tmp_path_factory, rows, quoting, end, mark, last, s
     assert body == text
 
 
-def slowly(content, delimiter, added):
-    """The cells, and the bytes with a column added, by the csv module and one record at a time."""
+def slowly(content, delimiter, added, above=0):
+    """The cells, and the bytes with a column added, by the csv module and one record at a time.
+
+    So many records stand above the header.
+    """
     text = content.decode()
     mark = "\ufeff" if content.startswith(codecs.BOM_UTF8) else ""
     lines, rows, out = [], [], [mark]
@@ -97,7 +103,10 @@ def slowly(content, delimiter, added):
     for record in csv.reader(remembered(), delimiter=delimiter, strict=True):
         line = "".join(lines)
         lines.clear()
-        if record and (rows or any(cell.strip() for cell in record)):
+        if above and any(cell.strip() for cell in record):
+            above -= 1
+            out.append(line)
+        elif record and (rows or any(cell.strip() for cell in record)):
             if rows and len(record) != len(rows[0]):
                 raise csv.Error("cells")
             body = line.rstrip("\r\n")
@@ -136,11 +145,12 @@ def test_ugly_files_are_read_as_the_csv_module_reads_them(
     tmp_path_factory, start, header, end, body, delimiter, size
 ):
     content = (start + header + end + body).encode()
-    try:
-        expected, bytes_expected = slowly(content, delimiter, lambda row: f"n{row}")
-    except csv.Error:
-        expected = None
-    folder = tmp_path_factory.mktemp("u")
+    folder, expected, above = tmp_path_factory.mktemp("u"), None, 0
+    with suppress(TableError):
+        manner = opened(folder, content, delimiter=delimiter).manner
+        above = int(manner.get("lines_above_header", 0))
+    with suppress(csv.Error):
+        expected, bytes_expected = slowly(content, delimiter, lambda row: f"n{row}", above)
     with patch.object(module, "_CHUNK_ROWS", 2), blocks_of(size):
         try:
             table = opened(folder, content, delimiter=delimiter)
@@ -159,7 +169,7 @@ def test_ugly_files_are_read_as_the_csv_module_reads_them(
             return
         assert expected is not None
         names, *rows = expected
-        names = [n if n.strip() or not i else f"column {i + 1}" for i, n in enumerate(names)]
+        names = named_columns(names)
         assert table.names == names
         assert columns[names[0]] == [row[0] for row in rows]
         assert table.n_rows == len(rows)

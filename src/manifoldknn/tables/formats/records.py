@@ -73,10 +73,13 @@ def _record_ends(block: bytes, delimiter: bytes, last: bool) -> tuple[NDArray[np
     return stops[np.diff(stops, prepend=-1) > 1], size
 
 
-def slow_records(path: Path, delimiter: str, name: str) -> Iterator[tuple[list[str], int]]:
+def slow_records(
+    path: Path, delimiter: str, name: str, above: int = 0
+) -> Iterator[tuple[list[str], int]]:
     """Yield the header and the rows, each as long as the header, and where its bytes end.
 
-    TableError if the file, called `name`, cannot be read: the line, and what to correct.
+    Some records may stand `above` the header, blank ones not counted. TableError if the file,
+    called `name`, cannot be read: the line, and what to correct.
     """
     csv.field_size_limit(_LONGEST_CELL)
     width = 0
@@ -93,6 +96,9 @@ def slow_records(path: Path, delimiter: str, name: str) -> Iterator[tuple[list[s
                 at += len(text.encode())
                 blank = not any(cell.strip() for cell in record)
                 if not record or (not width and (blank or is_hint(text, delimiter))):
+                    continue
+                if above:
+                    above -= 1
                     continue
                 width = width or len(record)
                 if len(record) != width:

@@ -51,8 +51,9 @@ class TextTable(Table):
     By default its encoding is found out, and that one of ``, ; tab |`` separates cells that cuts
     the first rows into as many cells as the header has. Numbers may have a decimal comma, and
     `decimal` is what most have; "" if nothing tells, and commas do not separate. Blank lines before
-    the header do no harm, and a first column without a name is the index of a frame, as pandas and
-    R write it. Other columns without a name get one.
+    the header do no harm, nor do lines with much less in them than the rows have, as instruments
+    write them. A first column without a name is the index of a frame, as pandas and R write it.
+    Other columns without a name get one.
     """
 
     def __init__(
@@ -67,11 +68,13 @@ class TextTable(Table):
             sample = sample[: sample.rfind(b"\n") + 1] or sample  # whole lines
         text = sample.decode("utf-8", "replace").lstrip("\ufeff")
         self._delimiter = delimiter or _separator(text)
+        records = _records(text, self._delimiter)
+        self._above = _preamble(records, self._delimiter)
         header, self._header_end = next(self._slow_records(), ([""], 0))
         self.names = named_columns(header)
         check_names(self.names, path, unnamed_first=True)
         self.index_names = [name for name in self.names[:1] if not name.strip()]
-        found = cells.decimal_mark(chain.from_iterable(_records(text, self._delimiter)))
+        found = cells.decimal_mark(chain.from_iterable(records[self._above :]))
         self.decimal = found or ("." if self._delimiter == "," else "")
         self._ends: list[NDArray[np.int64]] | None = None  # of records, a block at a time
         # By column and block: numbers, or Arrow text. Other columns are read when asked for.
@@ -82,6 +85,7 @@ class TextTable(Table):
         """How the file is written: it will be written so again."""
         found = {"encoding": self._source.said, "delimiter": self._delimiter}
         found |= {"decimal_mark": self.decimal} if self.decimal else {}
+        found |= {"lines_above_header": str(self._above)} if self._above else {}
         return found | ({"compression": self._source.packing} if self._source.packing else {})
 
     @property
@@ -140,6 +144,18 @@ class TextTable(Table):
             found = [kept[name][block] if name in kept else parts[name] for name in names]
             yield [part if isinstance(part, np.ndarray) else _listed(part) for part in found]
 
+    def cells_at(self, names: list[str], rows: NDArray[np.intp]) -> dict[str, list[str]]:
+        """Return what stands in some ascending rows, reading the file once more."""
+        found: dict[str, list[str]] = {name: [] for name in names}
+        first = 0
+        for columns, ends in self._blocks(names):
+            low, high = np.searchsorted(rows, [first, first + len(ends)])
+            here = pa.array(rows[low:high] - first)
+            for name, column in zip(names, columns):
+                found[name] += _listed(column.take(here))
+            first += len(ends)
+        return found
+
     def release(self) -> None:
         """Forget the columns; whoever asks for them again waits for them to be read again."""
         self._kept = {}
@@ -184,7 +200,7 @@ class TextTable(Table):
         return cells.number_column(column if self.decimal == "." else cells.with_points(column))
 
     def _slow_records(self) -> Iterator[tuple[list[str], int]]:
-        return slow_records(self._source.plain, self._delimiter, self.path.name)
+        return slow_records(self._source.plain, self._delimiter, self.path.name, self._above)
 
     def _blocks(self, names: list[str]) -> Iterator[tuple[list[Any], NDArray[np.int64]]]:
         """Yield some columns as Arrow text, and where records end, many rows at a time."""
@@ -250,13 +266,38 @@ def _records(text: str, delimiter: str) -> list[list[str]]:
 
 
 def _separator(text: str) -> str:
-    """Return what cuts most rows into as many cells as the header, or is frequent in that."""
+    """Return what cuts most rows into as many cells as the header, or is frequent in that.
+
+    Where nothing does, there may be lines above the header: then, what cuts most rows alike.
+    """
     first = next(line for line in text.splitlines() if line.strip())
+    alike = {}
     for delimiter in _DELIMITERS:
         if is_hint(first, delimiter):
             return delimiter
         widths = [len(record) for record in _records(text, delimiter)]
-        alike = widths.count(widths[0]) if widths and widths[0] > 1 else 0
-        if alike > _ALIKE * len(widths):
+        if widths and widths[0] > 1 and widths.count(widths[0]) > _ALIKE * len(widths):
             return delimiter
-    return max(reversed(_DELIMITERS), key=first.count)
+        often = max(set(widths), key=widths.count, default=1)
+        alike[delimiter] = widths.count(often) > _ALIKE * len(widths) and often > 2
+    return next((d for d in _DELIMITERS if alike[d]), max(reversed(_DELIMITERS), key=first.count))
+
+
+def _preamble(records: list[list[str]], delimiter: str) -> int:
+    """Return how many records stand above the header.
+
+    They have one cell filled, or less than half of what rows have. None do if what follows them
+    begins with a digit, as rows do: then the header is cut otherwise, and that is told.
+
+    >>> _preamble([["Run 7", "", ""], ["a", "b", "c"], ["1", "2", "3"], ["4", "5", "6"]], ",")
+    1
+    """
+    if records and is_hint(delimiter.join(records[0]), delimiter):
+        records = records[1:]
+    filled = [sum(map(bool, map(str.strip, record))) for record in records]
+    usual = sorted(filled)[len(filled) // 2] if filled else 0
+    least = max(min(usual, 2), usual / 2)
+    here = next((place for place, count in enumerate(filled) if count >= least), 0)
+    if here >= len(filled) // 2:
+        return 0
+    return 0 if any(cell.strip().lstrip("+-.")[:1].isdigit() for cell in records[here]) else here
