@@ -145,7 +145,7 @@ class FeatureStep:
             for plan in joint:
                 plan.low, plan.high = low, high
         X = step.matrix(table)
-        step.notes += step._of_empty_rows(X)
+        step.notes += step.notes_of_empty_rows(X)
         step.learn_fill(X)
         return step, X
 
@@ -228,7 +228,7 @@ class FeatureStep:
             values = plan.scaled(values)
         out[:, 0] = values
 
-    def _of_empty_rows(self, X: NDArray[Any]) -> list[str]:
+    def notes_of_empty_rows(self, X: NDArray[Any]) -> list[str]:
         """Say how many rows have nothing in any column, before medians take its place."""
         empty = np.ones(len(X), dtype=bool)
         for plan, block in self._blocks(X):
