@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NoReturn
 
 _TERMINATED = 128 + signal.SIGTERM
+_LEAST_ROOM = 700e6  # bytes of address space; with less, libraries may wait for ever for memory
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from manifoldknn.cli.options import build_parser
 
         options = build_parser().parse_args(arguments)  # help and wrong options wait for nothing
+        if _room() < _LEAST_ROOM:
+            raise MemoryError
         with nullcontext() if _needs_pandas(options) else _without_pandas():
             from manifoldknn.cli.main import run
 
@@ -30,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("manifoldknn: error: interrupted: nothing was written", file=sys.stderr)
         return 130
     except (MemoryError, ImportError):
-        if not _is_limited():
+        if _room() == float("inf"):
             raise
         print(
             "manifoldknn: error: the limit on address space leaves no room to load the libraries: "
@@ -40,13 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _is_limited() -> bool:
-    """Tell whether there is a limit on address space."""
+def _room() -> float:
+    """Return the limit on address space in bytes."""
     try:
         import resource  # not on Windows
     except ImportError:
-        return False
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+        return float("inf")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return float("inf") if limit == resource.RLIM_INFINITY else float(limit)
 
 
 def _needs_pandas(options: Any) -> bool:
