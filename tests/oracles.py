@@ -228,6 +228,28 @@ def class_densities(K, codes, n_classes):
     return f
 
 
+def folds(codes, n_folds=5, enough=1000):
+    """Labelled rows in the groups in which they are hidden: classes shuffled, then dealt like cards.
+
+    A class with one label keeps it. Of very many labels only groups with a thousand are hidden.
+    """
+    rows = [i for i, code in enumerate(codes) if code >= 0]
+    rows = [i for i in rows if sum(1 for j in rows if codes[j] == codes[i]) > 1]
+    if not rows:
+        return []
+    shuffled = np.random.default_rng(0).permutation(len(rows))
+    turn = sorted(range(len(rows)), key=lambda i: (codes[rows[i]], shuffled[i]))
+    hands = [[] for _ in range(min(n_folds, len(rows)))]
+    for number, i in enumerate(turn):
+        hands[number % len(hands)].append(rows[i])
+    kept, hidden = [], 0
+    for hand in hands:
+        if hidden < enough:
+            kept.append(sorted(hand))
+            hidden += len(hands[0])
+    return kept
+
+
 def prior(kind, codes, n_classes):
     if kind == "equal":
         return np.full(n_classes, 1 / n_classes)

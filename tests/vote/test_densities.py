@@ -1,5 +1,6 @@
 """Class densities against section 2.5 of the design, written as dense loops."""
 
+from contextlib import nullcontext
 from itertools import product
 from unittest import mock
 
@@ -89,7 +90,17 @@ def assert_like_oracle(clf, true, y):
 
 
 def groups_of(y):
-    return hidden_groups(y) if y.max() > 0 else []
+    return oracles.folds(y) if y.max() > 0 else []
+
+
+@pytest.mark.parametrize("n_labeled", [0, 1, 4, 30, 2500])
+def test_labels_are_dealt_as_the_design_says(n_labeled):
+    rng = np.random.default_rng(n_labeled)
+    y = np.full(3 * n_labeled + 2, -1)
+    y[rng.choice(len(y), n_labeled, replace=False)] = rng.integers(0, 4, n_labeled)
+    groups = [rows.tolist() for rows in hidden_groups(y)]
+    assert groups == oracles.folds(y)
+    assert len(groups) == {0: 0, 1: 0, 2500: 2}.get(n_labeled, len(groups))
 
 
 @settings(max_examples=150, deadline=None)
@@ -102,7 +113,24 @@ def groups_of(y):
     st.sampled_from(WAYS),
 )
 def test_equals_the_loops_of_the_design(data, problem, graph, k, prior, way):
-    """From X and y to answers, nothing shared but the division into folds; with links."""
+    """From X and y to answers, nothing shared; with links."""
+    assert_as_designed(data, problem, graph, k, prior, forced(way))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.data(),
+    problems(max_samples=40, ties=False),
+    st.sampled_from(["pruned", "union"]),
+    st.sampled_from([2, 5]),
+    st.sampled_from(["equal", "labeled", "vector"]),
+)
+def test_a_device_equals_the_loops_of_the_design(data, problem, graph, k, prior):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    assert_as_designed(data, problem, graph, k, prior, nullcontext(), device="torch:cpu")
+
+
+def assert_as_designed(data, problem, graph, k, prior, way, **more):
     X, y = problem.X, problem.y
     k = min(k, len(X) - 1)
     must, cannot = data.draw(links_for(y)) if data.draw(st.booleans()) else ((), ())
@@ -115,11 +143,16 @@ def test_equals_the_loops_of_the_design(data, problem, graph, k, prior, way):
         links = dict(zip(("must", "cannot"), kept))
         return oracles.constrained_graph(X, codes, graph=graph, **how, **links)
 
-    parameters = {"graph": graph, "graph_neighbors": k, "sigma": 0.7, "class_prior": prior}
-    with forced(way):
+    parameters = {"graph": graph, "graph_neighbors": k, "sigma": 0.7, "class_prior": prior, **more}
+    with way:
         clf = fitted(X, y, parameters, must_link=must, cannot_link=cannot)
     true = oracles.densities_vote(weights, y, groups_of(y), class_prior=prior)
     assert_like_oracle(clf, true, y)
+    free = np.flatnonzero((y < 0) & (true.f.max(axis=1) > 0))
+    if free.size:  # who is asked again is answered as before
+        shares = clf.label_distributions_[free]  # which are the oracle's
+        np.testing.assert_allclose(clf.predict_proba(X[free]), shares, rtol=1e-5)
+        np.testing.assert_array_equal(clf.predict(X[free]), clf.transduction_[free])
 
 
 @settings(max_examples=60, deadline=None)
