@@ -103,5 +103,5 @@ def test_forces_are_those_of_all_pairs(monkeypatch):
     expected = -400 * (q**2 * towards).sum(axis=2) / q.sum()
     for cell, most in ((0.35, 0.1), (0.2, 0.03)):
         monkeypatch.setattr(layout, "_CELL", cell)
-        error = np.linalg.norm(layout._Repulsion()(places) - expected)
+        error = np.linalg.norm(layout._Repulsion(threads=2)(places) - expected)
         assert error < most * np.linalg.norm(expected)

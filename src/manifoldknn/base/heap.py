@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakSet
 
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # M_MMAP_THRESHOLD and M_ARENA_MAX of <malloc.h>
-_LARGE = 1 << 20
+_LARGE = 1 << 22
 _spare: WeakSet[Any] = WeakSet()
 
 

@@ -28,14 +28,14 @@ from manifoldknn.walk.label_columns import block_width
 from manifoldknn.walk.normalized import NormalizedGraph
 
 _TOL, _MAX_ITER = 0.01, 1000
-_MOST_NODES = 100_000  # that are walked over; more rows are put into groups
+_MOST_NODES = 40_000  # that are walked over; more rows are put into groups
 _FAINTEST = -600.0  # logarithm of a weight beside the largest, in groups
 
 
 class Nearness:
     """N between some rows, these and others, to 0.01; and from these to any that come later.
 
-    Costs a column of the walk, once, for each that is named, in blocks. Beyond 100,000 rows it is N
+    Costs a column of the walk, once, for each that is named, in blocks. Beyond 40,000 rows it is N
     between the groups of rows.
     """
 

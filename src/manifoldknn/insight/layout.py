@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, linalg, sparse
 
-from manifoldknn.base.threads import Crew
+from manifoldknn.base.threads import Crew, thread_count
 from manifoldknn.walk.aggregates import contracted, grouped
 
 _NEIGHBORS = 10
@@ -158,7 +158,7 @@ def _moved(
 
     Places are columns here and below: sums along rows of memory are much faster.
     """
-    attract, repel = _Attraction(edges), _Repulsion()
+    attract, repel = _Attraction(edges), _Repulsion(thread_count(n_jobs))
     speed, gain = np.zeros_like(places), np.ones_like(places)
     gathering, spreading = rounds
     pulls, pushes = np.zeros((2, *places.shape), dtype=np.float32)
@@ -214,6 +214,9 @@ class _Repulsion:
 
     _of: tuple[int, float] | None = None  # cells along a side and their size, of the kernels
 
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+
     def __call__(self, places: NDArray[np.float32]) -> NDArray[np.float32]:
         low = places.min(axis=1, keepdims=True)
         span = float((places - low).max())
@@ -222,34 +225,39 @@ class _Repulsion:
         side = 2 * _STEP * fft.next_fast_len(int(span / cell + 2) // _STEP + 1)  # half is padding
         if self._of != (side, cell):
             self._make_kernels(side, cell)
-        corners = _corners((places - low) / np.float32(cell), side)
-        mass = sum(np.bincount(at, share, minlength=side * side) for at, share in corners)
-        waves = fft.rfft2(np.asarray(mass, dtype=np.float32).reshape(side, side))
+        at, shares = _corners((places - low) / np.float32(cell), side)
+        mass = np.bincount(at.ravel(), shares.ravel(), minlength=side * side)
+        waves = self._waves(mass.astype(np.float32).reshape(side, side))
         power = (waves.real**2 + waves.imag**2) * self._near
         # Only half of the waves are kept: the others are their mirror images.
         total = (2 * power.sum() - power[:, 0].sum() - power[:, -1].sum()) / side**2
         scale = np.float32(places.shape[1] / max(float(total) - places.shape[1], 1e-3))
-        fields = [fft.irfft2(waves * kernel, s=(side, side)).ravel() for kernel in self._push]
-        return np.stack(
-            [scale * sum(share * field[at] for at, share in corners) for field in fields]
-        )
+        out = np.empty_like(places)
+        for axis, kernel in enumerate(self._push):
+            field = fft.irfft2(
+                waves * kernel, s=(side, side), overwrite_x=True, workers=self._threads
+            )
+            seen = np.take(field.ravel(), at, mode="clip")
+            np.einsum("ij,ij->j", seen, shares, out=out[axis])
+        out *= scale
+        return out
 
     def _make_kernels(self, side: int, cell: float) -> None:
         steps = (cell * side * fft.fftfreq(side)).astype(np.float32)
         near = 1 / (1 + steps[:, None] ** 2 + steps**2)
-        self._near = fft.rfft2(near).real
-        self._push = fft.rfft2(near**2 * steps[:, None]), fft.rfft2(near**2 * steps)
+        self._near = self._waves(near).real
+        self._push = self._waves(near**2 * steps[:, None]), self._waves(near**2 * steps)
         self._of = side, cell
 
+    def _waves(self, values: NDArray[np.float32]) -> NDArray[np.complex64]:
+        found: NDArray[np.complex64] = fft.rfft2(values, overwrite_x=True, workers=self._threads)
+        return found
 
-def _corners(places: NDArray[np.float32], side: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+
+def _corners(places: NDArray[np.float32], side: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the four corners of the cell around every place, and what share of it each gets."""
     cells = places.astype(np.int32)
     x, y = places - cells.astype(np.float32)  # with whole numbers it would be double precision
     first = cells[0] * np.int32(side) + cells[1]
-    return [
-        (first, (1 - x) * (1 - y)),
-        (first + 1, (1 - x) * y),
-        (first + side, x * (1 - y)),
-        (first + side + 1, x * y),
-    ]
+    corners = first + np.array([[0], [1], [side], [side + 1]], dtype=np.int32)
+    return corners, np.stack([(1 - x) * (1 - y), (1 - x) * y, x * (1 - y), x * y])

@@ -76,9 +76,9 @@ def write_report(
     suspects = np.empty(0, dtype=np.intp) if errors is None else errors.rows[:_MOST_LISTED]
     far = np.argsort(-off_manifold, kind="stable")[:5]
     rows = drawn_rows(clf, np.concatenate([found.rows, suspects, far]))
-    cells = shown_cells(session, rows)
-    return_freed_memory()
     at = framed_places(clf.fitted_.lists.indices, clf.n_jobs)[rows]
+    return_freed_memory()
+    cells = shown_cells(session, rows)
     dots = packed_dots(session, rows, at, confidence, off_manifold > 1, unsure)
     dots |= {"columns": list(cells), "cells": list(cells.values())}
     dot_of = {int(row): dot for dot, row in enumerate(rows)}
