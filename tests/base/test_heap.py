@@ -22,4 +22,4 @@ def test_the_c_library_is_asked(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Library())
     heap.return_freed_memory()
     heap.return_large_arrays_at_once()
-    assert asked == [("trim", 0), (-3, 1 << 20), (-8, 1)]
+    assert asked == [("trim", 0), (-3, 1 << 22), (-8, 1)]

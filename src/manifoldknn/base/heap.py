@@ -15,7 +15,7 @@ _spare: WeakSet[Any] = WeakSet()
 
 
 def return_large_arrays_at_once() -> None:
-    """Let arrays of a megabyte and more go back to the system as soon as they are freed.
+    """Let arrays of four megabytes and more go back to the system as soon as they are freed.
 
     Smaller ones of all threads share one heap, so that what one leaves another takes.
     """
