@@ -229,7 +229,7 @@ def class_densities(K, codes, n_classes):
 
 
 def folds(codes, n_folds=5, enough=1000):
-    """Labelled rows in the groups in which they are hidden: classes shuffled, then dealt like cards.
+    """Labelled rows in the groups in which they are hidden: shuffled in classes, then dealt out.
 
     A class with one label keeps it. Of very many labels only groups with a thousand are hidden.
     """

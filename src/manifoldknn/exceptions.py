@@ -1,4 +1,4 @@
-"""Warnings of our own, so that each can be silenced or turned into an error by name."""
+"""Warnings and errors of our own, so that each can be silenced or caught by name."""
 
 import sys
 import warnings

@@ -9,7 +9,7 @@ import pytest
 import cheap_experiment as cheap
 from manifoldknn.reproduction.assemble import Assembled
 from manifoldknn.reproduction.experiment import Plan, Table
-from manifoldknn.reproduction.page import report_page, write_report
+from manifoldknn.reproduction.page import report_page, write_reproduction
 from manifoldknn.reproduction.store import Store
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
@@ -165,6 +165,6 @@ def test_nothing_of_a_run_becomes_markup(store):
 
 
 def test_it_is_written_beside_the_rest(store):
-    path = write_report([part()], store, jobs=1, command="x")
+    path = write_reproduction([part()], store, jobs=1, command="x")
     assert path == store.folder / "report.html"
     checked(path.read_text(encoding="utf-8"))

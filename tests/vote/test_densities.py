@@ -14,7 +14,7 @@ from sklearn.datasets import make_blobs
 
 import oracles
 from manifoldknn import ManifoldKNNClassifier, constrained_graph
-from manifoldknn.model.fitted import graph_recipe
+from manifoldknn.model.fitted import fitted_recipe
 from manifoldknn.vote.densities import DensityWalk, class_densities
 from manifoldknn.vote.hidden import hidden_groups
 from manifoldknn.vote.shared_graph import log_inflow, ready_graph
@@ -47,7 +47,7 @@ def assert_close(found, expected, reach=np.inf, atol=1e-6):
 def fitted(X, y, how, **links):
     """Fit, unless W of the oracle would vanish, with some label hidden: see `exact_densities`."""
     clf = ManifoldKNNClassifier(tol=1e-9, **how).fit(X, y, **links)
-    logs = graph_recipe(clf).constrained(np.full(len(y), -1)).log_weights
+    logs = fitted_recipe(clf).constrained(np.full(len(y), -1)).log_weights
     logs = logs.data if sparse.issparse(logs) else logs[np.isfinite(logs)]
     assume(logs.min(initial=0.0) > -600)
     return clf

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier
-from manifoldknn.model.fitted import graph_recipe
+from manifoldknn.model.fitted import fitted_recipe
 from manifoldknn.model.hidden_labels import hidden_labels
 from manifoldknn.vote.hidden import (
     HiddenLabels,
@@ -204,7 +204,7 @@ def test_weights_of_hidden_rows_are_those_of_the_walk_from_labels():
     y[:20] = np.arange(20) % 2
     clf = ManifoldKNNClassifier(vote="neighbors", tol=1e-9).fit(X, y)
     hidden = np.array([2, 7, 11])
-    found = hidden_weights(graph_recipe(clf), y, hidden, clf.alpha_, tol=1e-9, max_iter=1000)
+    found = hidden_weights(fitted_recipe(clf), y, hidden, clf.alpha_, tol=1e-9, max_iter=1000)
     again = refitted(clf, X, y, hidden)
     assert np.isneginf(found[:, hidden]).all()
     rest = np.setdiff1d(np.arange(20), hidden)

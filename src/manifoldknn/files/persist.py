@@ -1,8 +1,8 @@
 """A fitted classifier in one file, without pickle.
 
-The file holds the samples, the labels, the graph and the walk weights as plain
-arrays, and parameters as JSON. The neighbour search is not stored: it is built
-again from the samples with the same seed, which gives the same search.
+The file holds the samples, the labels, neighbours, edges and densities as plain
+arrays, and parameters as JSON. Weights of edges and the search are not stored:
+they are made again from the samples with the same seed, and are the same.
 """
 
 import os

@@ -18,7 +18,7 @@ from manifoldknn.device.steps import Steps, choose_steps
 from manifoldknn.graph.links import hand_links
 from manifoldknn.graph.weights import ConstrainedGraph
 from manifoldknn.model.cautions import usable_graph_neighbors
-from manifoldknn.model.fitted import graph_recipe
+from manifoldknn.model.fitted import fitted_recipe
 from manifoldknn.model.geometry import searched
 from manifoldknn.model.rowids import (
     check_all_walked,
@@ -51,7 +51,7 @@ def walked_ground(
     names = fitted_row_ids(classifier, index)
     fitted, rows = classifier.fitted_, classifier.labeled_indices_
     _check(classifier, fitted.steps, fitted.index.X, None, classifier.graph_neighbors)
-    graph = graph_recipe(classifier).constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
+    graph = fitted_recipe(classifier).constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
     return Ground(
         fitted.index.X, graph, rows, doubt(classifier), names,
         classifier.n_jobs, classifier if len(classifier.classes_) > 1 else None,

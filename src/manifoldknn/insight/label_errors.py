@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.insight.listing import Listing, listed
-from manifoldknn.model.fitted import graph_recipe
+from manifoldknn.model.fitted import fitted_recipe
 from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 from manifoldknn.vote.densities import DensityWalk
 from manifoldknn.vote.hidden import fold_numbers
@@ -153,7 +153,7 @@ def unlinked_shares(classifier: ManifoldKNNClassifier) -> NDArray[np.float64]:
     rows, alpha = classifier.labeled_indices_, classifier.alpha_
     codes, n_classes = classifier.fitted_.labels.codes[rows], len(classifier.classes_)
     graph = (
-        graph_recipe(classifier)
+        fitted_recipe(classifier)
         .without_links_of(rows)
         .constrained(np.full(classifier.n_walked_, -1, dtype=np.intp))
     )

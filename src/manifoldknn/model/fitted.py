@@ -59,7 +59,7 @@ class Fitted:
         return shares, self.vote.doubted(shares, found.log_scale, belonging)
 
 
-def graph_recipe(classifier: Any) -> GraphRecipe:
+def fitted_recipe(classifier: Any) -> GraphRecipe:
     """Return what a fitted graph is made of, but for the labels; later rows are not in it."""
     fitted: Fitted = classifier.fitted_
     return recipe_of(classifier, fitted.index.X, fitted.lists, fitted.edges, fitted.links)

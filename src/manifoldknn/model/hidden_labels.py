@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from manifoldknn.model.fitted import graph_recipe
+from manifoldknn.model.fitted import fitted_recipe
 from manifoldknn.model.rowids import check_all_walked
 from manifoldknn.vote.hidden import (
     HiddenLabels,
@@ -44,7 +44,7 @@ def hidden_labels(classifier: ManifoldKNNClassifier) -> HiddenLabels | None:
     groups = hidden_groups(codes)
     if not groups:
         return None
-    recipe, tol, max_iter = graph_recipe(classifier), classifier.tol, classifier.max_iter
+    recipe, tol, max_iter = fitted_recipe(classifier), classifier.tol, classifier.max_iter
     if isinstance(fitted.vote, NeighborVote):
         logs = [
             hidden_weights(recipe, codes, group, alpha, tol=tol, max_iter=max_iter)

@@ -4,7 +4,8 @@ Unlabelled rows are classified by reconstruction and join the model at once:
 later rows lean on them. Their price is that of a prediction. A label changes
 the graph (a class is tied together by it, others cut apart, degrees and with
 them every step of the walk change), so a label means a walk over the grown
-graph; who is near whom is not searched again.
+graph; who is near whom is not searched again, unless later rows crowd a search
+that is not exact.
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ _NUMBER = re.compile(r"[-+−±≤<>~\s\d.,%×e()–—]*")
 _NONE = "–"
 
 
-def write_report(parts: Sequence[Assembled], store: Store, *, jobs: int, command: str) -> Path:
+def write_reproduction(
+    parts: Sequence[Assembled], store: Store, *, jobs: int, command: str
+) -> Path:
     """Write ``report.html`` into the folder of a run and return its path."""
     path = store.folder / "report.html"
     with replaced_file(path) as file:
@@ -35,7 +37,7 @@ def write_report(parts: Sequence[Assembled], store: Store, *, jobs: int, command
 
 
 def report_page(parts: Sequence[Assembled], store: Store, *, jobs: int, command: str) -> str:
-    """Return the page as text, of the same things as `write_report`."""
+    """Return the page as text, of the same things as `write_reproduction`."""
     main_first = sorted(parts, key=lambda part: part.headline is None)
     differences: dict[str, list[str]] = {}  # each sentence once, with the way to its experiments
     for part in parts:

@@ -13,7 +13,7 @@ from joblib import cpu_count
 from manifoldknn.datasets import load_paper
 from manifoldknn.reproduction.assemble import Assembled, assemble
 from manifoldknn.reproduction.experiment import PLACES, Experiment, Plan, load, select
-from manifoldknn.reproduction.page import write_report
+from manifoldknn.reproduction.page import write_reproduction
 from manifoldknn.reproduction.runner import cells_of, duration, measure_cells
 from manifoldknn.reproduction.store import Store, only_run
 
@@ -59,7 +59,7 @@ def _run(
     parts = [assemble(experiment, store) for experiment in experiments.values()]
     # The last part of the folder only: where it lies on this machine is nobody's business.
     command = _command(options, list(options.ids), Path(store.folder.name), resume=False)
-    page = write_report(parts, store, jobs=jobs, command=command)
+    page = write_reproduction(parts, store, jobs=jobs, command=command)
     _tell(parts, page, options, again)
     return 1 if any(part.problems for part in parts) else 0
 

@@ -22,7 +22,7 @@ NAMES = ("auto", "exact", "inverted")
 # five dimensions trees do.
 _EXACT_WORK = 3e10
 _LEAST_WORK_PER_PAIR = 50  # a pair costs as much as this many products, however few its columns
-_TREE_DIMENSIONS = 4
+_ALWAYS_TREE_DIMENSIONS = 4
 
 
 def open_index(
@@ -74,7 +74,7 @@ def automatic_engine(X: Any, metric: Any, shape: tuple[int, int] | None = None) 
     if not _can_invert(X, metric):
         return "exact"
     n, d = shape or X.shape
-    quick = is_quick(n, d) or (d <= _TREE_DIMENSIONS and metric in EUCLIDEAN)
+    quick = is_quick(n, d) or (d <= _ALWAYS_TREE_DIMENSIONS and metric in EUCLIDEAN)
     return "exact" if quick else "inverted"
 
 

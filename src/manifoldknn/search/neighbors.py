@@ -33,10 +33,10 @@ from manifoldknn.search.products import SPARE, candidates_by_products, least_dis
 from manifoldknn.search.treesearch import TreeSearch
 
 _MANHATTAN = frozenset({"manhattan", "l1", "cityblock"})
-_TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # others break the triangle inequality
+_TREE_METRICS = EUCLIDEAN | _MANHATTAN | {"chebyshev"}  # of kd-trees
 _SPARSE_METRICS = EUCLIDEAN | _MANHATTAN | {"cosine"}
 METRICS = _TREE_METRICS | {"cosine", "correlation", "canberra", "braycurtis", "hamming"}
-_TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
+_MOST_TREE_DIMENSIONS = 8  # above this, kd-trees visit nearly every leaf and brute force wins
 TREE_TRIED_DIMENSIONS = 64  # up to here they may win, if rows lie near a surface of few
 _FLAT_DIMENSIONS = 400  # from here on, products in single precision save more than they cost
 _MIDDLE_ROWS = 1000
@@ -163,7 +163,7 @@ class ExactIndex(NeighborIndex):
             return
         searched = X
         tree = isinstance(metric, str) and metric in _TREE_METRICS and not sparse.issparse(X)
-        algorithm = "kd_tree" if tree and X.shape[1] <= _TREE_DIMENSIONS else "brute"
+        algorithm = "kd_tree" if tree and X.shape[1] <= _MOST_TREE_DIMENSIONS else "brute"
         small = X.shape[0] * X.shape[1] <= _SMALL_VALUES
         # In single precision the library would measure in it: other rooms do not, and squares of
         # large or small numbers do not fit.

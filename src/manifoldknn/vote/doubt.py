@@ -1,4 +1,4 @@
-"""Rows unlike anything labelled: they keep their answer and lose confidence.
+"""Rows where all densities are low: they keep their answer and lose confidence.
 
 Shares compare classes with each other, and say nothing of a row that none of them is near: one of a
 class without labels, or one that is far from all rows. So the shares p of a row become

@@ -1,4 +1,4 @@
-"""S = D^-½ W D^-½ with entries as logarithms, its connected parts and restrictions."""
+"""S = D^-½ W D^-½ with entries as logarithms, its connected parts, and A of some rows to solve."""
 
 from __future__ import annotations
 

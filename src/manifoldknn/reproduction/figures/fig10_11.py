@@ -1,4 +1,4 @@
-"""Mean and deviation of the error against the number of labels per class."""
+"""Experiment of figures 10 and 11: mean and deviation of the error by labels per class."""
 
 from typing import Any
 
