@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning  # noqa: E402
 from manifoldknn import ManifoldKNNClassifier  # noqa: E402
 from strategies import forced  # noqa: E402
 
-FAR = -0.99e9  # logarithms below it have too few digits, and a warning says so
+FAR = 0.99e9  # logarithms of this size have too few digits, and a warning says so
 ANGULAR = ("cosine", "correlation")
 
 
@@ -137,7 +137,9 @@ def excess(found, true, reach):
     # Logarithms are kept in single precision, beside the largest of their row.
     rounding = 2.0**-23 * np.abs(np.where(np.isfinite(true), true - top, 0.0))
     with np.errstate(invalid="ignore"):
-        found = np.where(np.abs(found - true) <= rounding, true, found)
+        away = found - true
+        away = np.sign(away) * np.maximum(np.abs(away) - rounding, 0.0)
+        found = np.where(np.isfinite(away), true + away, found)
     with np.errstate(over="ignore", invalid="ignore"):
         wrong = np.abs(np.exp(found - allowed) - np.exp(true - allowed))
     wrong[np.isneginf(found) & np.isneginf(true)] = 0.0
@@ -182,7 +184,9 @@ def attempt(seed):
         return
     walk = model.fitted_.walk
     found = walk.similarities.logarithms()
-    if (np.isneginf(found.max(axis=1)) != np.isneginf(true.max(axis=1))).any():
+    far_told = any("so far from others" in words for words in warned)
+    reached = np.isfinite(found.max(axis=1))
+    if (reached != np.isfinite(true.max(axis=1))).any() and not far_told:
         yield "BAD rows reached that are not, or not reached that are"
         return
     reach = walk.reach if model.vote == "classes" else 0.0
@@ -190,9 +194,11 @@ def attempt(seed):
     accurate = wrong.max(initial=0.0) <= 1
     if not warned:
         yield "accurate" if accurate else f"BAD {wrong.max():.2g} times tol ({way})"
-    elif all("so far from others" in words for words in warned):
+    elif far_told:
         words = f"warned of far rows, {'accurate' if accurate else 'some over tol'}"
-        yield words if farthest < FAR else f"BAD warned of {farthest:.2g}, which is not far"
+        # Near α = 1 fewer digits are left: 2^-52 of a logarithm counts beside 1 - α.
+        far = min(FAR, 99 * model.tol * (1 - model.alpha_) * 2.0**52)
+        yield words if farthest < -far else f"BAD warned of {farthest:.2g}, which is not far"
     else:
         yield "warned of no convergence" if not accurate else f"BAD {warned}, but all are accurate"
 

@@ -17,9 +17,9 @@ NOTHING = -np.inf
 
 def distances(X, metric):
     """All pairs; Euclidean ones for numbers of any size, angles from directions."""
+    if callable(metric):  # which gets rows as they are
+        return np.array([[metric(a, b) for b in X] for a in X], dtype=np.float64)
     X = np.asarray(X, dtype=np.float64)
-    if callable(metric):
-        return np.array([[metric(a, b) for b in X] for a in X])
     if metric in ("cosine", "correlation"):
         X = X - X.mean(axis=1, keepdims=True) if metric == "correlation" else X
         X = X / _power_of_two(np.abs(X).max(axis=1, keepdims=True))

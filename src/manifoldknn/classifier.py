@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldknn.base.heap import return_freed_memory
 from manifoldknn.base.labels import EncodedLabels, encode_labels
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.base.progress import CallbackSupportMixin, Stages, spoken, with_callbacks
@@ -482,7 +483,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 "raise max_iter or lower alpha. Until then some answers may be wrong.",
                 ConvergenceWarning,
             )
-        return warned_of_far_rows(walk, built.graph)
+        return warned_of_far_rows(walk, built.graph, self.alpha_, self.tol)
 
     def _voted(
         self,
@@ -767,6 +768,7 @@ class ManifoldKNNClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 self.fitted_, refresh = judged_arrivals(self)
             if refresh:
                 self._relearn(self.fitted_.labels, search=True)
+                return_freed_memory()  # each walk is over more rows: what is kept would add up
         return self
 
     def set_labels(self, indices: Any, y: Any) -> Self:

@@ -47,6 +47,18 @@ def test_rows_that_are_too_far_for_their_logarithms_are_told(graph, vote):
         assert model.set_params(sigma=1e3).fit(X, y).fitted_.walk.converged
 
 
+@pytest.mark.parametrize(("alpha", "told"), [(0.9997, False), (1 - 1e-7, True)])
+def test_the_nearer_alpha_is_to_1_the_fewer_digits_logarithms_have(alpha, told):
+    X = np.random.default_rng(1).integers(0, 5, (38, 4)).astype(float)
+    y = np.where(np.arange(38) < 5, np.arange(38) % 3, -1)
+    model = ManifoldKNNClassifier(graph="full", sigma=0.003, alpha=alpha, tol=1e-6)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert any("so far from others" in str(w.message) for w in heard) == told
+    assert model.fitted_.walk.converged == (not told)
+
+
 @pytest.mark.parametrize("graph", ["pruned", "union", "full"])
 def test_rows_may_be_as_far_as_can_be(graph):
     """Where weights had no digits left, Cholesky's factorisation failed with a raw LinAlgError."""

@@ -153,6 +153,21 @@ def test_rows_without_a_direction_are_one_away_from_all():
         ExactIndex(X, metric="correlation")
 
 
+@pytest.mark.parametrize("k", [5, 7, 12])
+def test_right_angles_and_rows_without_a_direction_are_told_apart_by_their_distance(k):
+    """A right angle may come out as 1 + 2^-52: then a row of zeros is nearer, whoever is asked."""
+    X = np.round(1.2 * np.random.default_rng(0).normal(size=(40, 2)))
+    index = ExactIndex(X, metric="cosine")
+    everyone = index.among_samples(39)
+    found = index.among_samples(k)
+    np.testing.assert_array_equal(found.indices, everyone.indices[:, :k])
+    np.testing.assert_array_equal(found.distances, everyone.distances[:, :k])
+    grown = GrowingIndex(ExactIndex(X[:8], metric="cosine")).appended(X[8:]).query(X, k + 1)
+    asked = index.query(X, k + 1)
+    np.testing.assert_array_equal(grown.indices, asked.indices)
+    np.testing.assert_array_equal(grown.distances, asked.distances)
+
+
 @pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
 def test_a_metric_must_return_distances(wrong):
     X = np.random.default_rng(4).normal(size=(20, 3))

@@ -115,3 +115,16 @@ def test_a_preconditioner_changes_the_way_and_not_the_end():
     )
     assert n_iter <= 2
     np.testing.assert_allclose(exact, plain, atol=1e-6 * np.abs(plain).max())
+
+
+@pytest.mark.parametrize("broken", ["matrix", "preconditioner"])
+def test_a_column_ends_where_something_is_not_definite(broken):
+    rng = np.random.default_rng(0)
+    A, M = 2 * np.eye(6), np.eye(6)
+    (A if broken == "matrix" else M)[5, 5] = -1e3
+    rhs = rng.normal(size=(6, 2))
+    rhs[5, 0] = 0.0  # this column never meets it
+    x, _, converged = block_cg(A.__matmul__, rhs, tol=1e-8, max_iter=500, precondition=M.__matmul__)
+    assert not converged
+    assert np.isfinite(x).all()
+    np.testing.assert_allclose(A @ x[:, 0], rhs[:, 0], atol=1e-7)

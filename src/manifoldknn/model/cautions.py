@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from manifoldknn.graph.weights import ConstrainedGraph
     from manifoldknn.vote.walks import Walked
 
-_FARTHEST = -1e9  # logarithm of a weight, or of a density
+_FARTHEST = 1e9  # size of a logarithm of a weight, or of a density
+_DIGITS = 100 / np.finfo(np.float64).eps  # roundings of both signs add up to less than all of them
 _UNEQUAL = 5  # times as many labels as another class has
 
 
@@ -57,17 +58,20 @@ def warn_about_labels(labels: EncodedLabels, *, everything: bool) -> None:
         )
 
 
-def warned_of_far_rows(walk: Walked, graph: ConstrainedGraph) -> Walked:
+def warned_of_far_rows(walk: Walked, graph: ConstrainedGraph, alpha: float, tol: float) -> Walked:
     """Return a walk that does not claim to be accurate where its numbers have lost their digits.
 
-    A logarithm of -1e9 is known to 1e-7, and sums of many are less well. It is a warning where the
-    nearest neighbours of a row are so far, or all labels, however many steps away.
+    A logarithm of -1e9 is known to 1e-7, and sums of many are less well. Beside 1 - α, which is
+    what A leaves of the slowest walk, such roundings count more the nearer α is to 1. It is a
+    warning where the nearest neighbours of a row are so far, or all labels, however many steps
+    away.
     """
+    farthest = -min(_FARTHEST, tol * (1.0 - alpha) * _DIGITS)
     scale = walk.similarities.log_scale
-    far = int(((scale < _FARTHEST) & np.isfinite(scale)).sum())
+    far = int(((scale < farthest) & np.isfinite(scale)).sum())
     logs = graph.log_weights.data if graph.is_sparse else graph.log_weights
-    if ((logs < _FARTHEST) & np.isfinite(logs)).any():
-        far = max(far, int((graph.log_degrees() < _FARTHEST).sum()))
+    if ((logs < farthest) & np.isfinite(logs)).any():
+        far = max(far, int((graph.log_degrees() < farthest).sum()))
     if not far:
         return walk
     warn_caller(

@@ -241,12 +241,22 @@ class ExactIndex(NeighborIndex):
         """Return the nearest of `unit_rows` by the angle between them."""
         found = self._nearest(Q, n_neighbors, itself)
         found.distances[:] = 0.5 * np.square(found.distances)
-        # Rows without a direction are 1 away from all: exactly, whichever of two is asked.
-        lost = self.X[found.indices, -1] > 0
-        found.distances[lost] = 1.0
-        some = np.flatnonzero(lost.any(axis=1))
-        again = sorted_neighbors(found.indices[some], found.distances[some], n_neighbors)
-        found.indices[some], found.distances[some] = again
+        # Rows without a direction are 1 away from all: exactly, whichever of two is asked. So they
+        # may be nearer by a rounding than rows at a right angle that were found.
+        undirected = np.flatnonzero(self.X[:, -1])[: n_neighbors + 1]
+        found.distances[self.X[found.indices, -1] > 0] = (
+            np.inf
+        )  # they come again, among all of them
+        some = np.flatnonzero(found.distances.max(axis=1) >= 1.0)
+        if len(some) and len(undirected):
+            more = np.tile(undirected, (len(some), 1))
+            away = np.ones(more.shape)
+            if itself is not None:
+                away[more == itself[some, None]] = np.inf
+            near = np.hstack([found.indices[some], more])
+            away = np.hstack([found.distances[some], away])
+            again = sorted_neighbors(near, away, n_neighbors)
+            found.indices[some], found.distances[some] = again
         none = np.flatnonzero(Q[:, -1])
         first = np.tile(np.arange(min(n_neighbors + 1, self.n_samples)), (len(none), 1))
         away = np.ones(first.shape)

@@ -18,7 +18,6 @@ Block = Array
 Watch = Callable[[int, float, Callable[[Ints], Block]], bool]
 
 _ROWS_AT_ONCE = 64
-_LEAST = np.finfo(np.float64).tiny
 
 
 def block_cg(
@@ -30,10 +29,11 @@ def block_cg(
 
     `apply` returns the product of A with a block, `precondition` about A⁻¹ times one, symmetric and
     positive definite; both return new arrays. `rhs` is of the precision to work in. A column has
-    converged when ``‖b - Ax‖ ≤ tol·‖b‖``; columns of zeros are answered by zeros. `watch` is
-    handed, after each product, their number so far, the largest ``‖b - Ax‖/‖b‖``, and a function
-    that returns some rows of x. If it returns True, x is good enough. `total` returns sums over
-    rows as sums over those of all machines that share the system.
+    converged when ``‖b - Ax‖ ≤ tol·‖b‖``; columns of zeros are answered by zeros. Where A or the
+    preconditioner has lost its digits and is not definite, a column ends as it is, not converged.
+    `watch` is handed, after each product, their number so far, the largest ``‖b - Ax‖/‖b‖``, and a
+    function that returns some rows of x. If it returns True, x is good enough. `total` returns sums
+    over rows as sums over those of all machines that share the system.
 
     Returns x, the products that were needed, at most `max_iter`, and whether every column reached
     `tol`. Error in the A-norm falls by at least (√κ-1)/(√κ+1) per iteration; memory is five blocks.
@@ -53,11 +53,13 @@ def block_cg(
     wanted = np.broadcast_to(tol, squared.shape)[active]
     goal = np.square(wanted) * rr
     scratch = np.empty_like(r)
-    n_iter = 0
+    n_iter, lost = 0, False
     while active.size and n_iter < max_iter:
         product = apply(direction)
         n_iter += 1
-        step = (rz / total(_column_dots(direction, product))).astype(rhs.dtype)
+        curvature = total(_column_dots(direction, product))
+        definite = (curvature > 0) & (rz > 0)
+        step = np.divide(rz, curvature, out=np.zeros_like(rz), where=definite).astype(rhs.dtype)
         x += _scaled(direction, step, scratch)
         r -= _scaled(product, step, scratch)
         if precondition is None:
@@ -67,14 +69,16 @@ def block_cg(
             z = precondition(r)
             rr, new = total(np.stack([_column_dots(r, r), _column_dots(r, z)]))
         # Of a residual that has vanished nothing is left to be divided by.
-        _scaled(direction, (new / np.maximum(rz, _LEAST)).astype(rhs.dtype), direction)
+        turn = np.divide(new, rz, out=np.zeros_like(rz), where=definite)
+        _scaled(direction, turn.astype(rhs.dtype), direction)
         direction += z
         rz = new
         if watch is not None and watch(
             n_iter, float((wanted * np.sqrt(rr / goal)).max()), partial(_rows, solution, x, active)
         ):
             goal = np.full_like(goal, np.inf)
-        going = rr > goal
+        going = (rr > goal) & definite
+        lost = lost or bool((rr > goal)[~definite].any())
         if not going.all():
             # A converged column must go: soon its residual is 0, and 0/0 follows.
             solution[:, active[~going]] = x[:, ~going]
@@ -84,7 +88,7 @@ def block_cg(
             x, r, direction = _columns(x, left), _columns(r, left), _columns(direction, left)
             scratch = np.empty_like(r)
     solution[:, active] = x
-    return solution, n_iter, not active.size
+    return solution, n_iter, not active.size and not lost
 
 
 def _rows(solution: Block, x: Block, active: Ints, rows: Ints) -> Block:
