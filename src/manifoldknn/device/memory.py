@@ -33,7 +33,7 @@ _PER_FACTOR_ENTRY = 24  # of both triangles
 _PER_AXIS_SQUARE = 28  # products of columns, a copy of them, eigenvectors in both precisions
 _LIST_SPARE = 1.5  # inverted lists grow by doubling
 _DENSE_COPIES = 6  # of the full graph: logarithms, S, the factor and temporaries
-_BASE = 270e6  # interpreter, libraries and buffers of fixed size
+_BASE = 300e6  # interpreter, libraries (pandas too) and buffers of fixed size
 _FOR_LIBRARIES = 80_000_000  # addresses that faiss and its threads take, less `_BASE`
 _TO_READ = 200_000_000  # addresses that reading a small table takes
 _SEARCH_BLOCKS = 300e6  # of an exact search: distances, their order, and products of sparse rows
@@ -142,7 +142,7 @@ def estimate_memory(
     --------
     >>> from manifoldknn import estimate_memory
     >>> round(estimate_memory(70_000, 784, 100, n_jobs=2) / 1e9, 1)
-    1.1
+    1.2
     >>> round(estimate_memory(70_000, 784, 100, graph="full") / 1e9)
     236
     """
