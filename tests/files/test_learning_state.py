@@ -63,7 +63,8 @@ def test_changed_settings_are_remembered(tmp_path):
 
 def restored(clf, arrays, data):
     state = restored_state(clf, clf.fitted_.index, arrays, data)
-    return state | {"arrivals": restored_arrivals(clf, clf.fitted_.walk, arrays)}
+    how = {"settings_hold": data["settings_hold"]}
+    return state | {"arrivals": restored_arrivals(clf, clf.fitted_.walk, arrays, **how)}
 
 
 def same_geometry(clf, state, width):
@@ -149,6 +150,14 @@ def test_what_cannot_be_is_refused(what):
     name, harm = HARM[what]
     with pytest.raises(ValueError, match="cannot be"):
         restored(clf, {**arrays, name: harm(arrays[name])}, data)
+
+
+def test_late_rows_are_combined_of_as_many_as_further_ones_will_be():
+    clf, _ = streamed()
+    arrays, data = state_arrays(clf), state_data(clf)
+    narrow = {name: arrays[name][:, :2] for name in ("late_z", "late_indices")}
+    with pytest.raises(ValueError, match="late rows cannot be"):
+        restored(clf, arrays | narrow, data)
 
 
 def test_late_rows_must_be_there(tmp_path):

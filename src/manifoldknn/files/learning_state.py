@@ -184,9 +184,12 @@ def _edges(arrays: Arrays, lists: Neighbors, graph_neighbors: int) -> Edges:
 
 
 def restored_arrivals(
-    classifier: ManifoldKNNClassifier, walk: Walked, arrays: Arrays
+    classifier: ManifoldKNNClassifier, walk: Walked, arrays: Arrays, *, settings_hold: bool
 ) -> Arrivals | None:
-    """Return the rows that joined since the walk; shares of all rows are known already."""
+    """Return the rows that joined since the walk; shares of all rows are known already.
+
+    Where parameters are still those of the walk, further rows join them in arrays of one width.
+    """
     n, n_walked = len(classifier.unreached_), classifier.n_walked_
     if "late_seen" not in arrays:
         require(n == n_walked, "rows")
@@ -195,6 +198,7 @@ def restored_arrivals(
     n_late, k = n - n_walked, late["z"].shape[-1]
     seen, near = numbers(arrays, "late_seen", n), numbers(arrays, "late_indices", n)
     require(seen.shape == (n_late,) and near.shape == (n_late, k), "late rows")
+    require(k == classifier.graph_neighbors or not settings_hold, "late rows")
     require((np.diff(seen) >= 0).all() and (seen >= n_walked).all(), "late rows")
     # A row leans on rows that came before it, so that they can be combined in order.
     require((near < seen[:, None]).all(), "late rows")

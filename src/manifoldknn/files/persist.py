@@ -300,7 +300,8 @@ def _restored(arrays: Arrays, data: dict[str, Any]) -> ManifoldKNNClassifier:
     model.label_distributions_ = _shares(
         vote, walk, answers, said, state["belonging"].values.values
     )
-    state["arrivals"] = restored_arrivals(model, walk, arrays)
+    holds = data["stream"]["settings_hold"]
+    state["arrivals"] = restored_arrivals(model, walk, arrays, settings_hold=holds)
     recipe = recipe_of(model, index.X, state["lists"], state["edges"], links)
     model.fitted_ = Fitted(
         steps=steps,
