@@ -36,6 +36,7 @@ from manifoldknn.reporting.dots import (
 )
 from manifoldknn.reporting.raster import draw_points, png
 from manifoldknn.reporting.summary import known, summary_text
+from manifoldknn.reporting.trust import found_words
 from manifoldknn.tables.column_uses import grouped
 from manifoldknn.tables.session import Session
 
@@ -99,6 +100,7 @@ def write_report(
         voters_are_told=voters_are_told(clf),
         histogram=np.histogram(confidence[unlabeled], _BARS, (0.0, 1.0))[0].tolist(),
         chance=chance,
+        found_words=found_words,
         classes=classes,
         weakest=sorted(filter(_mistakes, classes), key=_mistakes, reverse=True)[:3],
         vaguest=min(

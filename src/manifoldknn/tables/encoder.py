@@ -186,10 +186,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         table = self._table(X, reset=False)
         try:
-            made, notes = self.step_.transform(table)
+            made, uses, notes = self.step_.transform(table)
         except TableError as error:
             raise TableError(_in_python(str(error))) from None
-        _warn(notes)
+        _warn([*alarms(uses), *notes])
         return made
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
