@@ -25,7 +25,7 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        fail_early(f"{message} (see {self.prog} --help)", 2, self.given)
+        fail_early(f"{message} (see {self.prog} --help)", 2, [*self.prog.split()[1:], *self.given])
         raise SystemExit(2)
 
 

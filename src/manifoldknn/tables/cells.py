@@ -336,7 +336,7 @@ def decimal_mark(cells: Iterable[str]) -> str:
         found = _NUMBER.fullmatch(cell) if "," in cell or "." in cell else None
         body = found["body"] if found else ""
         signs = [sign for sign in body if sign in ",."]
-        if not signs or not _digits(body, ".") or _EITHER.fullmatch(body):
+        if not signs or not _digits(body, ".") or _EITHER.fullmatch(body) or body[-1] in ",.":
             continue
         grouping = len(signs) > 1 and signs[0] == signs[-1]
         votes[{",": ".", ".": ","}[signs[-1]] if grouping else signs[-1]] += 1

@@ -112,7 +112,7 @@ class Profile:
         """Return what becomes of the column; with `insist` it is used if that is possible."""
         why, count, warning = self.unusable(insist), self.count, ""
         n_clear = count.n_read + count.n_foreign
-        if self.kind in ("number", "date"):
+        if self.kind not in ("category", "text"):
             warning = "" if why else unread_warning(self.name, count)
         elif n_clear >= max(5, _CLEARLY * count.present):
             warning = (
@@ -148,10 +148,12 @@ class Profile:
             told.append(f"{len(self.categories)} different")
         if self.kind == "date" and self.order != "ymd":
             told.append(f"{'day' if self.order == 'dmy' else 'month'} first")
-        told += self.count.told
+        n_gone = self.n_missing
+        if self.kind in ("number", "date"):
+            told += self.count.told
+            n_gone -= self.count.n_odd
         if self.has_long_tail:
             told.append("long tail, so scaled by rank")
-        n_gone = self.n_missing - self.count.n_odd
         return "; ".join([*told, f"{n_gone:,} missing"] if n_gone else told)
 
     @property
