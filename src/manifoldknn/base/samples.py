@@ -89,7 +89,7 @@ def _validated(estimator: Any, X: Any, **options: Any) -> Any:
     except ValueError as error:
         told = str(error)
         if "NaN" in told or "convert string" in told:
-            raise ValueError(f"{told.splitlines()[0]} {_ENCODE}") from None
+            raise ValueError(f"{told.splitlines()[0].rstrip('.')}. {_ENCODE}") from None
         if "infinity" not in told:
             raise
         raise ValueError(f"{told} Remove or replace these rows or values.") from None

@@ -11,7 +11,7 @@ from manifoldknn.vote.hidden import HiddenLabels
 
 SURE = 0.8  # confidence from which an answer is trusted, unless the user names another
 NAMES = ("can be trusted", "need a look")
-_ENOUGH = 10  # hidden labels, for a share of them to say something
+_ENOUGH = 20  # hidden labels, for a share of them to say something
 
 
 def trust_groups(
