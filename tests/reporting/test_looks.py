@@ -47,6 +47,8 @@ def test_all_can_read_it_on_any_screen_and_on_paper(report):
             assert page.evaluate("document.documentElement.scrollWidth") == width
             long = {"Rows to label next", "Labels to look at again", "Classes"}
             assert {*page.evaluate(CUT)} <= (long if width < 500 else set())
+        assert "counts as a class" in page.inner_text(".alarm")
+        assert "counts as a class" not in page.inner_text("#columns")  # once is enough
         page.emulate_media(media="print", color_scheme="light")
         assert [page.evaluate(SHOWN, which) for which in ("nav", ".zoom", "#find")] == [False] * 3
         assert page.evaluate(SHOWN, ".card")

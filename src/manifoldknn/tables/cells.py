@@ -368,9 +368,9 @@ def _each(
             continue
         try:
             values[i] = value_of(text)
-            count.n_read += 1
         except (ValueError, KeyError):
             count.unread[text] += 1
+    count.n_read = int(np.isfinite(values).sum())
     return values, count
 
 
@@ -385,12 +385,12 @@ _ORDERED = {
 }
 
 
-_MONTHS = [  # by their first letters, in English and German
-    ["jan"], ["feb"], ["mar", "mär", "mrz"], ["apr"], ["may", "mai"], ["jun"], ["jul"], ["aug"],
-    ["sep"], ["oct", "okt"], ["nov"], ["dec", "dez"],
-]  # fmt: skip
+_MONTHS = {  # by their first letters, in English and German
+    "jan": 1, "feb": 2, "mar": 3, "mär": 3, "mrz": 3, "apr": 4, "may": 5, "mai": 5, "jun": 6,
+    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "okt": 10, "nov": 11, "dec": 12, "dez": 12,
+}  # fmt: skip
 _NAMED = re.compile(
-    r"(?P<d>\d{1,2})[.\s-]+(?P<name>[^\W\d_]{3,9})[.\s-]+(?P<y>\d{4}|\d\d)" + _TIME, re.I
+    r"(?P<d>\d{1,2})[.\s-]+(?P<m>[^\W\d_]{3,9})[.\s-]+(?P<y>\d{4}|\d\d)" + _TIME, re.I
 )
 
 
@@ -422,11 +422,10 @@ def _moment(text: str, order: str) -> datetime:
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if not match:
         raise ValueError
-    parts: dict[str, Any] = match.groupdict()
-    if name := parts.get("name"):
-        month = name[:3].lower()
-        parts["m"] = 1 + [month in names for names in _MONTHS].index(True)
-    year, month, day, hour, minute, second = (int(parts[part] or 0) for part in _PARTS)
+    parts: list[Any] = [match[part] or 0 for part in _PARTS]
+    if not parts[1].isdigit():
+        parts[1] = _MONTHS[parts[1][:3].lower()]
+    year, month, day, hour, minute, second = map(int, parts)
     if len(match["y"]) == 2:
         year += 2000 if year < 69 else 1900
     if match["half"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ __all__ = [
 
 MOST_CATEGORIES = 30
 KINDS = ("number", "boolean", "date", "category")  # that become features
+_FIRST = 2000  # cells that are tried before all others are read
 _EXACT = 2.0**53  # whole numbers beyond are rounded
 _CLEARLY = 0.8  # share of cells that makes a column one of numbers to people
 _MANY = 0.05  # share of cells that could not be read, beyond which that must not be overlooked
@@ -84,14 +86,18 @@ class Profile:
         if not isinstance(column, list):
             self.take_array(column, na)
             return self.kind == "number"
-        unit = next(iter(self.count.units), "")
-        values, count = cells.read(
-            column, self.kind, na=na, mark=self.mark, unit=unit, order=self.order
-        )
+        how: dict[str, Any] = {"na": na, "mark": self.mark, "order": self.order}
+        how["unit"] = next(iter(self.count.units), "")
+        values, count = cells.read(column[:_FIRST], self.kind, **how)
+        if len(column) > _FIRST and self._may_be(count):
+            values, count = cells.read(column, self.kind, **how)
         self.count.add(count)
         self.take_numbers(values)
-        few = self.count.n_read if self.kind != "boolean" else 0
-        return self.count.n_odd <= few
+        return self._may_be(self.count)
+
+    def _may_be(self, count: cells.Count) -> bool:
+        """Tell whether cells, as far as they are counted, can be what this column holds."""
+        return count.n_odd <= (0 if self.kind == "boolean" else count.n_read)
 
     def take_array(self, column: NDArray[np.float64], na: Collection[str]) -> None:
         """Learn from more numbers, of which some may mean missing."""
