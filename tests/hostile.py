@@ -70,6 +70,7 @@ def thousands(form):
 
 
 day = lambda r: 1 + (5 * r) % 28  # noqa: E731
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 CASES = {
     "less_than": Case(
         comma(x=odd("<0,5", "> 100", plain=german)).encode(),
@@ -110,10 +111,14 @@ CASES = {
     "currency": Case(table(x=lambda r: f"€ {value(r, 0)}").encode(),
                      said=("40 cells with the unit €",)),
     "garbled_cells": Case(table(x=odd("1.2.3", "12:30", "(5)", every=13)).encode(),
-                          said=("3 cells not read, so missing ('1.2.3'", "could not be read")),
+                          said=("3 cells not read, so missing ('1.2.3'",),
+                          warned="'x': 3 of 40 cells could not be read"),
     "quoted_decimal_commas": Case(
         table(x=lambda r: f'"{german(r)}"', y=lambda r: f'"{german(r, 1)}"').encode(), adds=',"0,'
     ),
+    "whole_numbers_of_germany": Case(
+        comma(x=lambda r: int(100 * value(r, 0)), y=lambda r: int(9 * value(r, 1))).encode(),
+        adds=";0,"),
     "windows_1252": Case(
         comma(größe=lambda r: "groß" if r % 2 else "weiß").encode("cp1252"),
         NUMBERS | {"größe": "category"}, encoding="cp1252", said=("as Windows-1252",),
@@ -157,8 +162,9 @@ CASES = {
     ),
     "a_hint_for_excel": Case(("sep=;\r\n" + comma(end="\r\n")).encode("cp1252")),
     "a_header_repeated": Case(
-        (table() + "x,y,class\n").encode(), {"x": "", "y": "", "class": "label"}, code=2,
-        said=("no column is left to tell rows apart ('x' is left out, though 40 of 41 cells are",)),
+        (table() + "x,y,class\n").encode(), two=False,
+        said=("'y': 1 of 41 cells could not be read, so missing ('y')",),
+        warned="'class' in 'class' counts as a class (1 row)"),
     "pipes": Case(table(delimiter="|").encode()),
     "commas_in_the_header": Case(
         comma(names=("Länge, mm", "Breite, mm", "class")).encode(),
@@ -172,14 +178,51 @@ CASES = {
     "undecided_dates": Case(
         table(day=lambda r: f"{1 + r % 12}/{1 + 5 * r % 12}/2023").encode(),
         NUMBERS | {"day": "date"}, said=("is the day or the month first?",)),
+    "named_months": Case(
+        table(a=lambda r: f"{day(r)}-{MONTHS[r % 12]}-2023", b=lambda r: f"{day(r):02} May 2023",
+              c=lambda r: f"{day(r)}. {'März' if r % 2 else 'Dez.'} 23").encode(),
+        NUMBERS | {"a": "date", "b": "date", "c": "date"}),
+    "odd_dates": Case(
+        table(day=odd("00.00.0000", every=40, plain=lambda r, _: f"{day(r):02}.05.2023"),
+              then=odd("unbekannt", "2023-02-30", every=20,
+                       plain=lambda r, _: f"2023-05-{day(r):02}")).encode(),
+        NUMBERS | {"day": "date", "then": "date"},
+        said=("'day': 1 of 40 cells could not be read, so missing ('00.00.0000')",
+              "1 cell not read, so missing ('2023-02-30'); 1 missing")),
     "free_text": Case(table(note=lambda r: f"{r} apples and pears").encode(),
                       NUMBERS | {"note": ""}, said=("text with more than 30",)),
     "house_numbers": Case(table(no=lambda r: f"{r % 9}{'ab'[r % 2] if r % 3 else ''}").encode(),
                           NUMBERS | {"no": "category"}),
+    "a_word_among_numbers": Case(
+        comma(x=odd("defekt", every=40, plain=german)).encode(),
+        said=("'x': 1 of 40 cells could not be read, so missing ('defekt')",
+              "1 cell not read, so missing ('defekt')")),
     "words_among_numbers": Case(
-        table(x=odd("broken", "see Anna", every=13)).encode(), {"x": "", "y": "number"},
-        warned="'x' is left out, though 37 of 40 cells are numbers: correct the others",
+        table(x=odd("broken", "see Anna", every=13)).encode(),
+        said=("3 cells not read, so missing ('broken', 'see Anna')",),
+        warned="'x': 3 of 40 cells could not be read, so missing ('broken', 'see Anna'): correct",
     ),
+    "too_many_words_among_numbers": Case(
+        table(x=odd("broken", "see Anna")).encode(), {"x": "", "y": "number"},
+        warned="'x' is left out, though 35 of 40 cells are numbers: correct the others ('broken'"),
+    "grades": Case(table(grade=lambda r: ["1", "2", "?", "A", "B"][r % 5]).encode(),
+                   NUMBERS | {"grade": "category"}, said=("4 different; 8 missing",)),
+    "about": Case(table(x=odd("ca. 15", "~75")).encode(), said=("5 cells with < or >",)),
+    "a_row_of_units": Case(
+        table().replace("\n", "\nmm,kg,\n", 1).encode(), two=False,
+        said=("'x': 1 of 41 cells could not be read, so missing ('mm')", "1 row(s) have no value")),
+    "a_glued_unit": Case(comma(x=odd("3,2mg", every=40, plain=german)).encode(),
+                         said=("1 cell with the unit mg",)),
+    "another_unit_once": Case(
+        table(x=lambda r: f"{value(r, 0)} {'g' if r == 6 else 'mg'}").encode(),
+        said=("1 cell not read, so missing ('", "39 cells with the unit mg")),
+    "some_percent": Case(
+        table(x=lambda r: f"{value(r, 0)}{' %' * (r % 2)}").encode(),
+        said=("'x': 20 of 40 numbers have a % sign; 5 % is read as 5, so write all alike",)),
+    "infinite_cells": Case(
+        table(x=odd("inf", every=40), y=odd("-Infinity", "1e999", column=1, every=20)).encode(),
+        said=("'x': 1 of 40 cells could not be read, so missing ('inf')",
+              "2 cells not read, so missing")),
     "words_that_mean_missing": Case(
         table(x=odd("broken", "see Anna", every=13)).encode(),
         options=("--na", "broken", "See Anna"), said=("3 missing",)),
@@ -187,11 +230,11 @@ CASES = {
                                         said=("5 missing",)),
     "most_columns_are_text": Case(
         table(**{f"t{i}": lambda r, i=i: f"w{i}{r}" for i in range(4)}).encode(),
-        NUMBERS | {"t0": ""}, warned="only 2 columns are used, and 4 are left out (t0, t1, t2, t3)",
+        NUMBERS | {"t0": ""}, warned="only 2 columns used, and 4 left out (t0, t1, t2, t3)",
     ),
     "case_of_classes": Case(
         table(label=lambda r: (truth(r) if r > 1 else truth(r).title()) if r < 8 else "").encode(),
-        said=("'Dry' and 'dry' in 'class' are different classes",), two=False),
+        warned="in 'class' are different classes; if they are one, write them alike", two=False),
     "unknown_is_a_class": Case(
         table(label=lambda r: truth(r) if r < 8 else "unknown" if r < 10 else "").encode(),
         warned="'unknown' in 'class' counts as a class (2 rows); if it means no label, add "

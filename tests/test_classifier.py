@@ -475,7 +475,8 @@ def changed(X, value):
 
 PLAIN_X, PLAIN_Y, _ = clouds()
 BAD_INPUT = {
-    "NaN": (changed(PLAIN_X, np.nan), PLAIN_Y, "contains NaN.*imputer"),
+    "NaN": (changed(PLAIN_X, np.nan), PLAIN_Y, "contains NaN.*TableEncoder"),
+    "words": (PLAIN_X.astype(str).astype(object) + "x", PLAIN_Y, "could not conv.*TableEncoder"),
     "infinity": (changed(PLAIN_X, np.inf), PLAIN_Y, "contains infinity"),
     "one dimension": (PLAIN_X[:, 0], PLAIN_Y, "Expected 2D array.*[Rr]eshape your data"),
     "three dimensions": (PLAIN_X[:, :, None], PLAIN_Y, "dim 3.*dim <= 2 is required"),

@@ -81,7 +81,7 @@ def test_arrays_have_no_names():
 
 
 BAD = {
-    "nan": (np.where(ROWS == 2, np.nan, ROWS), "NaN.*imputer"),
+    "nan": (np.where(ROWS == 2, np.nan, ROWS), "NaN.*TableEncoder"),
     "infinity": (np.where(ROWS == 2, np.inf, ROWS), "infinity"),
     "nan in sparse": (sparse.csr_array(np.where(ROWS == 2, np.nan, ROWS)), "NaN"),
     "infinity in sparse": (sparse.csr_array(np.where(ROWS == 2, -np.inf, ROWS)), "infinity"),

@@ -1,5 +1,6 @@
 """The command from its very beginning: interruptions while it imports and while it writes."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import manifoldknn
 from manifoldknn.cli.command import main
+from manifoldknn.cli.json_text import SCHEMA
 
 SOURCE = Path(__file__).parents[2] / "src"
 FLOWERS = SOURCE.parent / "examples" / "flowers.csv"
@@ -25,7 +27,7 @@ def stopping(name, *rest, **named):
     return real(name, *rest, **named)
 builtins.__import__ = stopping
 from manifoldknn.cli.command import main
-sys.exit(main(["classify", "none.csv", "--label", "x"]))
+sys.exit(main(["classify", "none.csv", "--label", "x", *sys.argv[1:]]))
 """
 
 WRITING = """
@@ -74,6 +76,10 @@ def test_interrupted_while_importing(tmp_path):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.splitlines() == ["manifoldknn: error: interrupted: nothing was written"]
+    process = started(tmp_path, STOPPED, "--json", "--out", "-")
+    _, err = process.communicate(timeout=60)
+    error = {"error": "interrupted: nothing was written", "exit_code": 130}
+    assert json.loads(err) == {"schema": SCHEMA} | error
 
 
 @posix
@@ -134,14 +140,16 @@ def test_no_room_even_for_the_libraries(limit):
     """It ended in a traceback, in a library's own exit, or never: OpenBLAS asks again and again."""
     import resource
 
+    line = ["classify", str(FLOWERS), "--label", "species", "--json"]
     done = subprocess.run(
-        [sys.executable, "-m", "manifoldknn", "classify", str(FLOWERS), "--label", "species"],
+        [sys.executable, "-m", "manifoldknn", *line],
         capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(SOURCE)}, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)), timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.startswith("manifoldknn: error: the limit on address space leaves no room")
     assert done.stderr.count("\n") == 1
+    assert json.loads(done.stdout)["error"] in done.stderr
 
 
 def test_a_library_that_is_missing_is_no_question_of_memory(monkeypatch):

@@ -58,6 +58,17 @@ def test_errors_are_json_with_a_schema(capsys):
     assert json.loads(err) == data
 
 
+def test_beside_a_table_there_is_one_object(tmp_path, capsysbinary):
+    """No progress and no warning: the stream is read by a program."""
+    rows = "".join(f"{i},{i % 2 * 9 + i / 50},{'aA?'[i % 3] if i < 9 else ''}\n" for i in range(30))
+    (tmp_path / "t.csv").write_text(f"i,x,y\n{rows}")
+    line = ["classify", str(tmp_path / "t.csv"), "--label", "y", "--json", "--out", "-"]
+    assert main(line) == 0
+    out, err = capsysbinary.readouterr()
+    assert out.startswith(b"i,x,y,predicted")
+    assert len(json.loads(err)["warnings"]) == 2
+
+
 @pytest.mark.parametrize("arguments", [["--label"], ["--label", "y", "--nonsense"], []])
 def test_errors_of_options_are_json_too(capsys, arguments):
     with pytest.raises(SystemExit):
@@ -65,3 +76,8 @@ def test_errors_of_options_are_json_too(capsys, arguments):
     out, err = capsys.readouterr()
     assert "--help" in json.loads(out)["error"]
     assert err.startswith("manifoldknn: error: ")
+    for place in (["none.csv", "--out", "-"], ["none.csv", "--out=-"], ["-"]):
+        with pytest.raises(SystemExit):
+            main(["classify", *place, "--json", *arguments])
+        out, err = capsys.readouterr()
+        assert (out, json.loads(err)["schema"]) == ("", SCHEMA)

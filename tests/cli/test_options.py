@@ -110,7 +110,8 @@ def test_help(command, capsys):
     with pytest.raises(SystemExit) as caught:
         build_parser().parse_args([command, "--help"])
     assert caught.value.code == 0
-    assert "--json" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("--json", "--na", ".xlsx", ".gz", ".zst"))
 
 
 def test_advice_in_words_of_the_command_line():

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from manifoldknn import ManifoldKNNClassifier, TableEncoder, report
+from manifoldknn import ManifoldKNNClassifier, TableEncoder, report, suggest
 from manifoldknn.cli.main import main
 
 FLOWERS = Path(__file__).parents[2] / "examples" / "flowers.csv"
@@ -75,3 +75,24 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"call refresh\(\)"):
         report(clf, X, tmp_path / "a.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_rows_are_called_as_everywhere_else(tmp_path):
+    frame, y = load_iris(return_X_y=True, as_frame=True)
+    frame.index = [f"r{i}" for i in range(150)]
+    y = np.where(np.arange(150) % 10 > 0, -1, y)
+    for encoder, named in (
+        (TableEncoder(), False),
+        (TableEncoder().set_output(transform="pandas"), True),
+    ):
+        model = make_pipeline(encoder, ManifoldKNNClassifier()).fit(frame, y)
+        report(model, frame, tmp_path / "a.html", n=3, force=True)
+        page = (tmp_path / "a.html").read_text(encoding="utf-8")
+        listed = re.findall(r"</span> <a [^>]*>(?:row )?([^<]*)</a>", page)[:3]
+        assert listed == [str(name) for name in suggest(model[-1], 3).ids]
+        assert listed[0].startswith("r") == named
+        if named:
+            model[-1].set_labels(listed, 0)
+        else:
+            with pytest.raises(ValueError, match=r'set_output\(transform="pandas"\)'):
+                model[-1].set_labels(["r7"], 0)

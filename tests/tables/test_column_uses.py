@@ -44,7 +44,7 @@ def test_alarms():
     assert alarms([used("a"), lost("b"), lost("c", plain=True), lost("d", plain=True)]) == []
     assert alarms([used("a"), lost("b", warning="look at b")]) == ["look at b"]
     (told,) = alarms([used("a"), lost("b"), lost("c"), Use("y", True, "label", "")])
-    assert told == "only 1 columns are used, and 2 are left out (b, c): look whether they should be"
+    assert told == "only 1 column used, and 2 left out (b, c): look whether they should be"
     assert alarms([used("a"), *(Use(n, False, "", "not wanted") for n in "bcd")]) == []
 
 

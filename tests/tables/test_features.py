@@ -62,7 +62,7 @@ def test_the_written_step_makes_the_same_features(tmp_path_factory, rows):
     assert (X >= 0).all()
     assert (X <= 1).all()
     again = FeatureStep.from_plain(json.loads(json.dumps(step.to_plain(), allow_nan=False)))
-    Y, notes = again.transform(table)
+    Y, _, notes = again.transform(table)
     np.testing.assert_array_equal(X, Y)
     assert not notes
 
@@ -85,29 +85,29 @@ def test_new_rows(tmp_path):
     step, _ = FeatureStep.fit(table_of(tmp_path, COLUMNS), ["x", "day", "kind"])
     new = COLUMNS | {"x": ["5", "", "1", "1"], "kind": ["z", "a", "", "b"], "more": list("1234")}
     new["day"] = ["", *COLUMNS["day"][1:]]
-    X, notes = step.transform(table_of(tmp_path, new))
+    X, _, notes = step.transform(table_of(tmp_path, new))
     assert X[0, 0] == 2.0  # beyond what was seen: not cut off
     assert X[1, 1] == 0.25
     assert any(
         "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')" in note
         for note in notes
     )
-    assert any("'day': 1 values are missing" in note for note in notes)
+    assert any("'day': 1 value missing" in note for note in notes)
 
 
 def test_missing_categories_are_told_apart_from_new_ones(tmp_path):
     full = {"x": ["1", "2", "4"], "kind": ["a", "b", "a"]}
     step, _ = FeatureStep.fit(table_of(tmp_path, full), ["x", "kind"])
     new = {"x": ["1", "2", "4", "4"], "kind": ["", "NA", "z", "b"]}
-    X, notes = step.transform(table_of(tmp_path, new))
+    X, _, notes = step.transform(table_of(tmp_path, new))
     assert notes == [
-        "'kind': 2 values are missing, and none was before",
+        "'kind': 2 values missing, and none was before",
         "'kind': 1 of 4 rows hold a new category (the model knows 'a', 'b')",
     ]
     np.testing.assert_array_equal(X[:2, 1:], 0)
     assert X[3, 2] > 0
-    X, notes = step.transform(table_of(tmp_path, new | {"kind": ["", "a", "b", "b"]}))
-    assert notes == ["'kind': 1 values are missing, and none was before"]
+    X, _, notes = step.transform(table_of(tmp_path, new | {"kind": ["", "a", "b", "b"]}))
+    assert notes == ["'kind': 1 value missing, and none was before"]
 
 
 @pytest.mark.parametrize("scale", [True, False])
@@ -116,7 +116,7 @@ def test_a_new_category_is_far_from_all_and_changes_no_order(tmp_path, kinds, sc
     rows = {"x": [str(i * i) for i in range(len(kinds))], "kind": list(kinds)}
     step, fitted = FeatureStep.fit(table_of(tmp_path, rows), ["x", "kind"], scale=scale)
     first = {"x": [*rows["x"], "3"], "kind": [*kinds, "zebra"]}
-    X, _ = step.transform(table_of(tmp_path, first))
+    X, _, _ = step.transform(table_of(tmp_path, first))
     np.testing.assert_array_equal(X[:-1], fitted)  # known ones, bit for bit
     nothing = np.append(X[-1, :1], np.zeros(X.shape[1] - 1))
     further = np.square(fitted - X[-1]).sum(axis=1) - np.square(fitted - nothing).sum(axis=1)
@@ -131,14 +131,18 @@ def test_columns_of_new_rows_are_named(tmp_path):
     with pytest.raises(TableError, match=r"missing here: 'kind' \(is it 'kindd'\?\)"):
         step.transform(table_of(tmp_path, renamed))
     mistyped = COLUMNS | {"x": ["1", "2", "three", "4"]}
-    with pytest.raises(TableError, match="'x' must hold numbers and row 3 holds 'three'"):
-        step.transform(table_of(tmp_path, mistyped))
+    _, (use, _), notes = step.transform(table_of(tmp_path, mistyped))
+    assert use.how == "1 cell not read, so missing ('three')"
+    assert use.warning.startswith("'x': 1 of 4 cells could not be read")
+    assert notes == []
+    words = {"x": [f"word {i}" for i in range(10)], "kind": ["a"] * 10}
+    with pytest.raises(TableError, match=r"'x' must hold numbers, as when .* no cell does"):
+        step.transform(table_of(tmp_path, words))
 
 
 @pytest.mark.parametrize(
     ("columns", "names", "insist", "words"),
     [
-        ({"a": ["1", "inf", "2"]}, ["a"], False, "'a' is infinite in row 2"),
         ({"a": ["1", "1", "1"]}, ["a"], False, "no column is left"),
         ({"a": ["", "", ""], "b": list("132")}, ["a", "b"], True, "only missing values"),
         ({"a": ["1", "1", "1"], "b": list("132")}, ["a", "b"], True, "'a' cannot be a feature"),
@@ -199,7 +203,7 @@ def test_mistyped_columns_are_named(kind, found):
     if kind == found:
         assert step.transform(table)[0].shape == (3, 1)
     elif (kind, found) == ("category", "number"):
-        X, notes = step.transform(table)
+        X, _, notes = step.transform(table)
         np.testing.assert_array_equal(X[:, 0] > 0, [False, False, True])
         assert notes[0] == "'x': the model expects a category such as '3', 'b', and found numbers"
         assert "2 of 3 rows hold a new category" in notes[1]
@@ -215,7 +219,7 @@ def test_values_outside_the_fitted_range(tmp_path, scale):
     step, X = FeatureStep.fit(table_of(tmp_path, columns), list(columns), scale=scale)
     assert step.outside(X) == {}
     new = {"x": ["0.9", "3.1", "2", "1", "3"], "same": ["4", "5", "", "4", "3"], "kind": ["c"] * 5}
-    X, _ = step.transform(table_of(tmp_path, new))
+    X, _, _ = step.transform(table_of(tmp_path, new))
     assert step.outside(X) == {"x": 2, "same": 2}
 
 
@@ -261,7 +265,7 @@ def raw(tmp_path, fitted, new, column="x", **options):
     table = text_table(tmp_path, fitted)
     step = FeatureStep.fit(table, table.names, scale=False, insist=True, **options)[0]
     again = FeatureStep.from_plain(json.loads(json.dumps(step.to_plain())))
-    X, notes = again.transform(text_table(tmp_path, new, "new.csv"))
+    X, _, notes = again.transform(text_table(tmp_path, new, "new.csv"))
     return X[:, again.features.index(column)].tolist(), notes
 
 
@@ -294,12 +298,17 @@ def test_odd_cells_of_new_rows(tmp_path):
     fitted = "x,y\n1 mg,1\n2 mg,3\nn.d.,2\n-9,5\nGone,7\n"
     values, notes = raw(tmp_path, fitted, "x,y\n1.2.3,1\n-9,2\ngone,3\n7,4\n", na=["gone", "-9"])
     assert values == [1.5, 1.5, 1.5, 7]
-    assert notes == ["'x': 1 cell(s) could not be read and count as missing"]
-    with pytest.raises(TableError, match="'x' must hold numbers and row 2 holds '5 g': correct it"):
-        raw(tmp_path, fitted, "x,y\n5 mg,1\n5 g,1\n", na=["gone"])
-    days = "d,y\n13.1.2024,1\n14.1.2024,2\n15.1.2024,5\n"
-    with pytest.raises(TableError, match="'d' must hold dates and row 1 holds 'soon'"):
-        raw(tmp_path, days, "d,y\nsoon,1\n", "d")
+    assert notes == []  # but a warning, as there are many
+    assert raw(tmp_path, fitted, "x,y\n5 mg,1\n5 g,1\n", na=["gone"])[0] == [5, 1]
+    with pytest.raises(TableError, match="'x' must hold numbers with the unit mg"):
+        raw(tmp_path, fitted, "x,y\n" + "5 g,1\n" * 10, na=["gone"])
+    days = "d,ok\n13.1.1970,yes\n14.1.1970,no\n15.1.1970,no\n"
+    for text in ("soon,maybe", "00.00.0000,7", "unbekannt,1.5"):
+        new = "d,ok\n" + "31.1.1970,yes\n" * 30 + text + "\n"
+        (*_, day), notes = raw(tmp_path, days, new, "d")
+        assert day == 13  # the median
+        assert len(notes) == 2
+        assert raw(tmp_path, days, new, "ok")[0][-1] == 0
 
 
 def test_steps_of_older_files_are_read(tmp_path):
@@ -370,7 +379,7 @@ def test_ranks_are_written_down_and_made_again(tmp_path):
     assert len(step.plans[0].knots) <= 256
     low, high = float(values.min()), float(values.max())
     beyond = {"x": [repr(2 * high), repr(low - 1), repr(high)]}
-    new, _ = again.transform(table_of(tmp_path, beyond))
+    new, _, _ = again.transform(table_of(tmp_path, beyond))
     assert new[0, 0] > X.max() + 0.9  # farther out is farther away
     assert new[1, 0] < X.min()
     assert again.outside(new) == {"x": 2}

@@ -86,3 +86,13 @@ def test_large_whole_numbers_are_not_called_the_same(tmp_path):
     )
     assert "the same as far as 15 digits tell; if it names" in found["long"].unusable(False)
     assert found["same"].unusable(False) == "the same in all rows"
+
+
+def test_words_that_come_late_count_too(tmp_path):
+    numbers = [str(i % 700) for i in range(3000)]
+    columns = {"few": [*numbers, *["broken"] * 300], "many": [*numbers[300:], *["broken"] * 600]}
+    found = profiled(tmp_path, columns, 10_000)
+    assert (found["few"].kind, found["few"].count.n_odd) == ("number", 300)
+    assert found["few"].use(insist=False).warning.startswith("'few': 300 of 3,300 cells could not")
+    assert found["many"].kind == "text"
+    assert "2,700 of 3,300 cells are numbers" in found["many"].use(insist=False).warning

@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from manifoldknn.exceptions import EverythingLabeledWarning, UnreachedWarning
-from manifoldknn.tables.session import clean_labels, column_ids, marker_hints, noted
+from manifoldknn.tables.session import class_hints, clean_labels, column_ids, noted
 from manifoldknn.tables.table import TableError
 
 
@@ -78,18 +78,17 @@ def test_words_for_missing_labels_are_told(word):
     notes = []
     labels = clean_labels(["a", word, word, ""], "y", None, notes)
     assert labels.tolist() == ["a", word, word, ""]
-    (told,) = marker_hints(labels, "y")
+    (told,) = class_hints(labels, "y")
     quoted = "'?'" if word == "?" else word
     assert told.startswith(f"{word!r} in 'y' counts as a class (2 rows)")
     assert told.endswith(f"if it means no label, add --unlabeled {quoted}")
-    assert marker_hints(clean_labels(["a", "b", word], "y", word, notes), "y") == notes == []
+    assert class_hints(clean_labels(["a", "b", word], "y", word, notes), "y") == notes == []
 
 
 def test_classes_that_differ_in_case_are_told():
-    notes = []
-    labels = clean_labels(["Cat", "cat", "CAT", "dog", "small  dog", "Small dog"], "y", None, notes)
+    labels = clean_labels(["Cat", "cat", "CAT", "dog", "small  dog", "Small dog"], "y", None, [])
     assert len(set(labels)) == 6
-    assert notes == [
+    assert class_hints(labels, "y") == [
         "'CAT' and 'Cat' and 'cat' in 'y' are different classes; if they are one, write them alike",
         "'Small dog' and 'small  dog' in 'y' are different classes; if they are one, write them "
         "alike",

@@ -12,6 +12,11 @@ _SMALLEST = 1e-100
 # Every value of these fits float32 exactly: half the memory of float64.
 _SMALL_TYPES = frozenset({"float16", "bool", "int8", "uint8", "int16", "uint16"})
 
+_ENCODE = (
+    "manifoldknn.TableEncoder makes numbers of missing values and text: "
+    "make_pipeline(TableEncoder(), ManifoldKNNClassifier())."
+)
+
 
 def check_samples(estimator: Any, X: Any, y: Any) -> Any:
     """Return the training samples as float32 or float64, dense or CSR; the same object if possible.
@@ -82,9 +87,12 @@ def _validated(estimator: Any, X: Any, **options: Any) -> Any:
     try:
         return validate_data(estimator, X, accept_sparse="csr", dtype="numeric", **options)
     except ValueError as error:
-        if "infinity" not in str(error):
+        told = str(error)
+        if "NaN" in told or "convert string" in told:
+            raise ValueError(f"{told.splitlines()[0].rstrip('.')}. {_ENCODE}") from None
+        if "infinity" not in told:
             raise
-        raise ValueError(f"{error} Remove or replace these rows or values.") from None
+        raise ValueError(f"{told} Remove or replace these rows or values.") from None
 
 
 def _as_float(X: Any) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NoReturn
 
+from manifoldknn.cli.json_text import fail_early
+
 _TERMINATED = 128 + signal.SIGTERM
 _LEAST_ROOM = 700e6  # bytes of address space; with less, libraries may wait for ever for memory
 
@@ -19,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, _terminate)
     _keep_closed_streams()
+    given = sys.argv[1:] if arguments is None else arguments
     try:
         from manifoldknn.cli.options import build_parser
 
@@ -30,16 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             return run(options)
     except KeyboardInterrupt:
-        print("manifoldknn: error: interrupted: nothing was written", file=sys.stderr)
+        fail_early("interrupted: nothing was written", 130, given)
         return 130
     except (MemoryError, ImportError):
         if _room() == float("inf"):
             raise
-        print(
-            "manifoldknn: error: the limit on address space leaves no room to load the libraries: "
-            "raise it to 1.5 GB or more (ulimit -v 1500000)",
-            file=sys.stderr,
+        message = (
+            "the limit on address space leaves no room to load the libraries: raise it to 1.5 GB "
+            "or more (ulimit -v 1500000)"
         )
+        fail_early(message, 2, given)
         return 2
 
 

@@ -3,6 +3,8 @@
 import json
 import math
 import sys
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from manifoldknn.cli.screen import say
@@ -10,19 +12,26 @@ from manifoldknn.cli.screen import say
 SCHEMA = 1  # of what is said; it counts up when something is renamed or taken away
 
 
-def fail(message: str, code: int, as_json: bool, out: str | None = None) -> None:
+def fail(message: str, code: int, as_json: bool, on_stderr: bool = False) -> None:
     """Say in one line what is wrong; to programs also, where they look for their answer.
 
-    That is standard output, unless the table goes there: `out` is "-".
+    That is standard output, unless a table goes there: then it is `on_stderr`, and nothing else.
     """
     message = " ".join(message.split())
-    on_stderr = as_json and out == "-"
-    if not on_stderr:
+    if not (as_json and on_stderr):
         say(f"manifoldknn: error: {message}", sys.stderr)
     if as_json:
         stream = sys.stderr if on_stderr else sys.stdout
         data = {"schema": SCHEMA, "error": message, "exit_code": code}
         say(json_text(data, encoding=getattr(stream, "encoding", None)), stream)
+
+
+def fail_early(message: str, code: int, given: Sequence[str]) -> None:
+    """`fail` where options were only `given` and not understood yet."""
+    outs = [value for option, value in pairwise(given) if option == "--out"]
+    outs += [one.removeprefix("--out=") for one in given if one.startswith("--out=")]
+    fills_stdout = "-" in (outs or given) and {*given[:1]} <= {"classify", "predict"}
+    fail(message, code, "--json" in given, fills_stdout)
 
 
 def json_text(data: Any, *, encoding: str | None = None) -> str:

@@ -22,17 +22,24 @@ from manifoldknn.base.progress import spoken
 from manifoldknn.cli.json_text import SCHEMA, fail, json_text
 from manifoldknn.cli.options import build_parser
 from manifoldknn.cli.prediction import model_extra, predict_file
-from manifoldknn.cli.screen import named, say
+from manifoldknn.cli.screen import named, say, warn
 from manifoldknn.device.memory import check_address_space
 from manifoldknn.exceptions import UnreachedError
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.reporting.findings import findings
-from manifoldknn.reporting.summary import as_table, health_text, summary_data, summary_text
-from manifoldknn.tables.column_uses import grouped, manner_text
+from manifoldknn.reporting.summary import (
+    as_table,
+    columns_data,
+    columns_text,
+    health_text,
+    summary_data,
+    summary_text,
+)
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
     check_format,
     check_targets,
+    fills_stdout,
     new_names,
     spreadsheet_safe,
     table_target,
@@ -60,7 +67,8 @@ def run(options: argparse.Namespace) -> int:
     return_large_arrays_at_once()
     try:
         check_address_space()
-        with spoken(0 if options.quiet else 1), warnings.catch_warnings():
+        silent = options.quiet or (options.json and fills_stdout(options))
+        with spoken(0 if silent else 1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is told in the notes
             code = _COMMANDS[options.command](options) or 0
         if sys.stdout is not None and not sys.stdout.closed:
@@ -72,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         message, code = _said(error)
         if code == 1 and os.environ.get("MANIFOLDKNN_DEBUG"):
             raise
-        fail(message, code, options.json, getattr(options, "out", None))
+        fail(message, code, options.json, fills_stdout(options))
     return code
 
 
@@ -111,18 +119,8 @@ def _in_options(health: GraphHealth) -> GraphHealth:
 def _learned(table: Table, options: argparse.Namespace) -> Session:
     """Learn, and warn where everybody sees it."""
     session = learn(table, options)
-    for warning in session.warnings:
-        say(f"manifoldknn: warning: {warning}", sys.stderr)
+    warn(session.warnings, options)
     return session
-
-
-def _columns(session: Session) -> str:
-    """Return the table of columns, and warnings above it."""
-    manner = session.table.manner
-    lines = [f"WARNING     {warning}" for warning in session.warnings]
-    lines += [f"file        {manner_text(manner)}"] if manner else []
-    table = as_table(["column", "used as", "how, or why not"], grouped(session.columns))
-    return "\n".join([*lines, "", table]).lstrip("\n")
 
 
 def _classify(options: argparse.Namespace) -> None:
@@ -154,9 +152,7 @@ def _classify(options: argparse.Namespace) -> None:
             session, health, found.hidden, predicted, found.confidence, validated=options.validate
         )
         data["out"], data["report"], data["model"] = target, options.report, options.save
-        data["file"], data["warnings"] = table.manner, session.warnings
-        shown = ("name", "used", "kind", "how")
-        data["columns"] = [{key: getattr(use, key) for key in shown} for use in session.columns]
+        data |= columns_data(table.manner, session.columns, session.warnings)
         if options.report:
             with stage(session.seconds, "report"):
                 from manifoldknn.reporting.page import write_report
@@ -173,7 +169,8 @@ def _classify(options: argparse.Namespace) -> None:
     # The table of columns says already what is left out, and warns.
     told = [note for note in data["notes"] if not note.startswith("left out ")]
     said = {"notes": [note for note in told if note not in data["warnings"]]}
-    text = f"{_columns(session)}\n\n{summary_text(data | said)}\n\nwritten     {named(target)}"
+    columns = columns_text(table.manner, session.columns, session.warnings)
+    text = f"{columns}\n\n{summary_text(data | said)}\n\nwritten     {named(target)}"
     text += "".join(f", {named(name)}" for name in (options.report, options.save) if name)
     _say(data, text, options, table_on_stdout=target == "-")
 

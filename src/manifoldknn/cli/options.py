@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any, NoReturn
 
 import manifoldknn
-from manifoldknn.cli.json_text import fail
+from manifoldknn.cli.json_text import fail_early
 
 
 class _Parser(argparse.ArgumentParser):
@@ -25,7 +25,7 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        fail(f"{message} (see {self.prog} --help)", 2, "--json" in self.given)
+        fail_early(f"{message} (see {self.prog} --help)", 2, [*self.prog.split()[1:], *self.given])
         raise SystemExit(2)
 
 

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from manifoldknn import persist
 from manifoldknn.base.parameters import check_parameters
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.cli.screen import named
+from manifoldknn.cli.screen import named, warn
 from manifoldknn.files.archive import ModelFileError
 from manifoldknn.model.answering import answers_to
 from manifoldknn.model.cautions import confidence_words
 from manifoldknn.model.quality import off_manifold_limit
-from manifoldknn.reporting.summary import as_table
-from manifoldknn.reporting.trust import SURE, trust_groups
-from manifoldknn.tables.column_uses import manner_notes
+from manifoldknn.reporting.summary import as_table, columns_data, columns_text
+from manifoldknn.reporting.trust import SURE, found_words, trust_groups
+from manifoldknn.tables.cells import counted
+from manifoldknn.tables.column_uses import alarms, every_use, manner_notes
 from manifoldknn.tables.features import FeatureStep
 from manifoldknn.tables.inputs import opened
 from manifoldknn.tables.outputs import (
@@ -84,10 +85,13 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
         if table.n_rows < 1:
             raise TableError("the file has no rows: bring at least one under the header")
         with stage(seconds, "features"):
-            X, notes = step.transform(table)
+            step.na = sorted({*step.na, *(text.strip().lower() for text in options.na or ())})
+            X, uses, notes = step.transform(table)
             outside = step.outside(X)
             table.release()
             notes = [*manner_notes(table), *notes]
+            warnings = alarms(uses)
+            warn(warnings, options)
         known = {plan.name for plan in step.plans} | {label}
         unknown = [name for name in table.names if name not in known]
         if unknown:
@@ -102,17 +106,22 @@ def predict_file(options: argparse.Namespace) -> tuple[dict[str, Any], str, bool
         with stage(seconds, "writing"):
             write_table(table, target, added, options)
     sure = clf.abstain_below or SURE
-    data = _data(texts, confidence, unreached, off) | {
-        "abstained": int((codes < 0).sum()),
-        "trust": trust_groups(clf.classes_, codes, confidence, clf.hidden_labels_, sure),
-        "calibrated": clf.calibrated_,
-        "confidence_is": confidence_words(clf),
-        "outside_range": outside,
-        "notes": notes,
-        "seconds": {name: round(s, 2) for name, s in seconds.items()},
-        "out": target,
-    }
-    return data, _text(data), target == "-"
+    columns = table.manner, every_use(table, uses, {label: "label"}), warnings
+    data = (
+        _data(texts, confidence, unreached, off)
+        | columns_data(*columns)
+        | {
+            "abstained": int((codes < 0).sum()),
+            "trust": trust_groups(clf.classes_, codes, confidence, clf.hidden_labels_, sure),
+            "calibrated": clf.calibrated_,
+            "confidence_is": confidence_words(clf),
+            "outside_range": outside,
+            "notes": notes,
+            "seconds": {name: round(s, 2) for name, s in seconds.items()},
+            "out": target,
+        }
+    )
+    return data, f"{columns_text(*columns)}\n\n{_text(data)}", target == "-"
 
 
 def _data(
@@ -140,9 +149,8 @@ def _text(data: dict[str, Any]) -> str:
         f"\n\nconfidence  {data['mean_confidence']:.2f} on average; it is {data['confidence_is']}"
     )
     for kind, group in zip(("trusted", "to look at"), data["trust"]):
-        right = group["accuracy"]
-        text += f"\n{kind:<11} {group['rows']:,} answers {group['name']}"
-        text += "" if right is None else f": about {right:.0%} right, by hidden labels"
+        text += f"\n{kind:<11} {counted(group['rows'], 'answer')} {group['name']}"
+        text += found_words(group)
     if data["abstained"]:
         text += f"\nabstained   {data['abstained']:,} rows are left without an answer"
     text += f"\nodd rows    {data['off_manifold']:,} of {data['rows']:,} with off_manifold above 1"

@@ -1,6 +1,8 @@
 """What is shown to people: text of which no character does anything to the screen."""
 
 import re
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 # Beside control characters those that turn the direction of text, or break lines.
@@ -28,3 +30,9 @@ def say(text: str, stream: Any) -> None:
     """Print text, with nothing hidden in it; nobody minds if the stream is closed."""
     if stream is not None and not stream.closed:
         print(visible(text), file=stream)
+
+
+def warn(warnings: Sequence[str], options: Any) -> None:
+    """Say where everybody sees it what must not be overlooked; in JSON it is said anyway."""
+    for warning in () if options.json else warnings:
+        say(f"manifoldknn: warning: {warning}", sys.stderr)

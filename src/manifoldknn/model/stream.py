@@ -104,9 +104,13 @@ def _named_rows(indices: Any, n: int, names: Array | None) -> Ints:
         return np.empty(0, dtype=np.intp)
     whole = rows.ndim == 1 and rows.dtype.kind in "iu"
     if not whole or ((rows < 0) | (rows >= n)).any():
-        raise ValueError(
-            f"indices must hold row numbers from 0 to {n - 1}, or be a mask of all {n} rows."
-        )
+        told = f"indices must hold row numbers from 0 to {n - 1}, or be a mask of all {n} rows."
+        if names is None and rows.dtype.kind in "OUS":
+            told += (
+                " Rows have names only if the classifier was fitted on a pandas frame, as "
+                'TableEncoder().set_output(transform="pandas") makes one in a pipeline.'
+            )
+        raise ValueError(told)
     if len(np.unique(rows)) < len(rows):
         raise ValueError("indices names a row twice: give every row one label.")
     return rows.astype(np.intp)

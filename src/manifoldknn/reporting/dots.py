@@ -91,11 +91,10 @@ def packed_dots(
         "places": _packed(np.round(_FULL * at), "<u2"),
         "predicted": _packed(codes[rows], "<i2"),
         "given": _packed(clf.fitted_.labels.codes[rows], "<i2"),
-        "confidence": _packed(np.round(255 * confidence[rows]), "<u1"),
-        "odd": _packed(odd[rows], "<u1"),
+        "confidence": _packed(np.round(100 * confidence[rows]), "<u1"),  # in %, as in lists
+        "flags": _packed(odd[rows] + 2 * (confidence[rows] < unsure), "<u1"),
         "voters": _packed(dot_of[voters[rows]], "<i2"),
         "shares": _packed(np.round(255 * shares[rows]), "<u1"),
-        "unsure": unsure,
     }
 
 

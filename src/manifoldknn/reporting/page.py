@@ -36,6 +36,7 @@ from manifoldknn.reporting.dots import (
 )
 from manifoldknn.reporting.raster import draw_points, png
 from manifoldknn.reporting.summary import known, summary_text
+from manifoldknn.reporting.trust import found_words
 from manifoldknn.tables.column_uses import grouped
 from manifoldknn.tables.session import Session
 
@@ -45,7 +46,7 @@ _SMALL, _LARGE = 3.0, 8.0
 _MOST_LISTED = 200
 _MOST_IN_LEGEND = 40
 _BARS = 20
-_NEIGHBORS_SHOWN = 5
+_NEIGHBORS_SHOWN = 3
 _LEVEL = (0.025, 0.975)
 _NOT_JUDGED = {"labels_judged": 0}
 
@@ -99,6 +100,7 @@ def write_report(
         voters_are_told=voters_are_told(clf),
         histogram=np.histogram(confidence[unlabeled], _BARS, (0.0, 1.0))[0].tolist(),
         chance=chance,
+        found_words=found_words,
         classes=classes,
         weakest=sorted(filter(_mistakes, classes), key=_mistakes, reverse=True)[:3],
         vaguest=min(

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from manifoldknn.classifier import ManifoldKNNClassifier
-from manifoldknn.model.rowids import check_all_walked, fitted_row_ids, row_ids
+from manifoldknn.model.rowids import check_all_walked, fitted_row_ids
 from manifoldknn.reporting.findings import findings
 from manifoldknn.reporting.page import write_report
 from manifoldknn.reporting.summary import summary_data
@@ -40,7 +40,9 @@ def report(
         Fitted. A `TableEncoder` in the pipeline tells what became of the columns.
     frame : pandas, polars or pyarrow frame, or array-like
         The fitted rows, in their order: what their cells show on the page. It may have further
-        columns. Its index names the rows if the classifier was fitted on none.
+        columns. Rows are called as `suggest` and `set_labels` call them: by the index of the frame
+        the classifier itself was fitted on, as
+        ``TableEncoder().set_output(transform="pandas")`` hands it on, else by number.
     path : str or path
         The file to write.
     n : int, default=20
@@ -71,7 +73,7 @@ def report(
         raise TypeError(f"model must be, or end with, a ManifoldKNNClassifier, not {clf!r}.")
     check_all_walked(clf)
     encoder = next((step for step in steps if isinstance(step, TableEncoder)), None)
-    session = _session(clf, encoder, FrameTable(frame), frame)
+    session = _session(clf, encoder, FrameTable(frame))
     found = findings(session, validate=validate)
     answers = clf.transduction_, found.confidence
     data = summary_data(session, found.health, found.hidden, *answers, validated=validate)
@@ -83,7 +85,7 @@ def report(
 
 
 def _session(
-    clf: ManifoldKNNClassifier, encoder: TableEncoder | None, table: FrameTable, frame: Any
+    clf: ManifoldKNNClassifier, encoder: TableEncoder | None, table: FrameTable
 ) -> Session:
     """Return what the page wants to know of a table that was learned from."""
     n_rows = len(clf.transduction_)
@@ -92,7 +94,6 @@ def _session(
             f"frame has {table.n_rows} rows, and the classifier knows {n_rows}: pass the rows it "
             "was fitted on, in their order."
         )
-    plain = clf.fitted_.row_index is None and hasattr(frame, "iloc")
     labels = np.full(n_rows, "", dtype=object)
     labels[clf.labeled_indices_] = clf.transduction_[clf.labeled_indices_].astype(str)
     if encoder is not None:
@@ -104,5 +105,5 @@ def _session(
             columns = [Use(name, True, "number", "") for name in table.names]
     warned = alarms(columns)
     notes = [*warned, *step.notes]
-    ids = row_ids(frame, n_rows) if plain else fitted_row_ids(clf)
+    ids = fitted_row_ids(clf)
     return Session(table, ids, labels, step, clf, {}, notes, columns, warnings=warned)

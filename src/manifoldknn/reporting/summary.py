@@ -1,6 +1,7 @@
 """What the command line says about a run: as data, and as a short text."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from numpy.typing import NDArray
 from manifoldknn.base.render import rendered
 from manifoldknn.insight.inspection import GraphHealth
 from manifoldknn.model.cautions import confidence_words
-from manifoldknn.reporting.trust import SURE, trust_groups
+from manifoldknn.reporting.trust import SURE, found_words, trust_groups
+from manifoldknn.tables.column_uses import grouped, manner_text
+from manifoldknn.tables.profile import Use
 from manifoldknn.tables.session import Session
 from manifoldknn.vote.hidden import HiddenLabels
 
@@ -69,6 +72,23 @@ def summary_data(
         "notes": list(session.notes),
         "seconds": {name: round(s, 2) for name, s in session.seconds.items()},
     }
+
+
+def columns_data(
+    manner: Mapping[str, str], columns: Sequence[Use], warnings: Sequence[str]
+) -> dict[str, Any]:
+    """Return how a file is written, what became of its columns, and warnings, for JSON."""
+    shown = ("name", "used", "kind", "how")
+    listed = [{key: getattr(use, key) for key in shown} for use in columns]
+    return {"file": manner, "columns": listed, "warnings": warnings}
+
+
+def columns_text(manner: Mapping[str, str], columns: Sequence[Use], warnings: Sequence[str]) -> str:
+    """Return warnings, how a file is written, and the table of columns."""
+    lines = [f"WARNING     {warning}" for warning in warnings]
+    lines += [f"file        {manner_text(manner)}"] if manner else []
+    table = as_table(["column", "used as", "how, or why not"], grouped(columns))
+    return "\n".join([*lines, "", table]).lstrip("\n")
 
 
 def _validation(hidden: HiddenLabels | None, classes: NDArray[Any]) -> dict[str, Any]:
@@ -134,7 +154,7 @@ def summary_text(data: dict[str, Any]) -> str:
         rows = [*rows[:_MOST_CLASSES], [f"and {len(rows) - _MOST_CLASSES} more", *[""] * 4]]
     header = ["class", "labelled", "predicted", *(group["name"] for group in data["trust"])]
     classes = as_table(header, rows)
-    values = {"data": data, "classes": classes, "known": known}
+    values = {"data": data, "classes": classes, "known": known, "found_words": found_words}
     return rendered("manifoldknn.reporting", "summary.txt", **values).rstrip("\n")
 
 

@@ -11,6 +11,7 @@ from manifoldknn.vote.hidden import HiddenLabels
 
 SURE = 0.8  # confidence from which an answer is trusted, unless the user names another
 NAMES = ("can be trusted", "need a look")
+_ENOUGH = 20  # hidden labels, for a share of them to say something
 
 
 def trust_groups(
@@ -74,3 +75,16 @@ def _counted(
         "accuracy": accuracy,
         "per_class": [dict(zip(names, told)) for told in per_class],
     }
+
+
+def found_words(group: dict[str, Any]) -> str:
+    """Return how good the answers of a group are, as far as hidden labels tell.
+
+    >>> group = {"labels_judged": 20, "labels_found": 19, "accuracy": 0.93}
+    >>> found_words(group), found_words(group | {"labels_judged": 1, "labels_found": 1})
+    (': about 93% right, by 19 of 20 hidden labels', ': 1 of 1 hidden labels right')
+    """
+    found = f"{group['labels_found']} of {group['labels_judged']} hidden labels"
+    if group["labels_judged"] < _ENOUGH:
+        return f": {found} right" if group["labels_judged"] else ""
+    return f": about {group['accuracy']:.0%} right, by {found}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "ORDERS", "NumberCells", "booleans", "dates", "decimal_mark", "is_missing", "number_column",
-    "numbers", "read_numbers", "with_points", "without",
+    "ORDERS", "Count", "counted", "decimal_mark", "is_missing", "number_column", "numbers", "read",
+    "read_array", "read_booleans", "read_dates", "read_numbers", "with_points",
 ]  # fmt: skip
 
 _MISSING = frozenset({
@@ -23,7 +24,7 @@ _MISSING = frozenset({
     "n.a.", "n.d.", "k.a.", "#nv", "#div/0!", "#value!", "#wert!", "#ref!", "#bezug!", "#num!",
     "#zahl!", "#name?", "#null!",
 })  # fmt: skip
-# Words that mean "no value" only where everything else is numbers.
+# Words that mean "no value" only where everything else is numbers or dates.
 _NO_NUMBER = frozenset({
     "nd", "n.d", "n. d.", "n. a.", "k. a.", "n.b.", "n.n.", "bdl", "b.d.l.", "lod", "<lod", "< lod",
     "loq", "<loq", "< loq", "--", "---", "–", "—", "...", "…", "*", "not detected", "unknown",
@@ -36,7 +37,7 @@ _BLANKS = "[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000
 _DECIMAL_COMMA = rf"^({_BLANKS}[+-]?\p{{Nd}}*),(\p{{Nd}}+([eE][+-]?\p{{Nd}}+)?{_BLANKS})$"
 _GAP = "\u2009\u202f\xa0 '’"  # between groups of three digits
 _NUMBER = re.compile(
-    rf"""\s*(?P<bound>[<>≤≥~≈]=?)?\s*(?P<money>[€$£¥])?\s*(?P<sign>[+\-−–﹣－]?)\s?
+    rf"""\s*(?P<bound>[<>≤≥~≈]=?|[Cc]a\.?)?\s*(?P<money>[€$£¥])?\s*(?P<sign>[+\-−–﹣－]?)\s?
     (?P<body>[.,]?\d(?:[\d{_GAP}.,]*[\d.,])?)(?P<power>[eE][+\-−]?\d+)?
     \s*(?P<unit>[^\W\d_](?:[^\W\d_]|[/²³·^.%-]){{0,11}}[23]?|[%‰°€$£¥"][\w/]*)?\s*""",
     re.VERBOSE,
@@ -47,10 +48,10 @@ _EITHER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")  # a thousand, or one and some th
 _PLAIN = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
 _ENOUGH = 1000  # numbers that tell the decimal mark
 _MOST_UNREAD = 0.1  # of cells that are not missing
-_TRUE = frozenset({"true", "t", "yes", "y"})
-_FALSE = frozenset({"false", "f", "no", "n"})
+_BOOLEANS = dict.fromkeys(("true", "t", "yes", "y"), 1.0)
+_BOOLEANS |= dict.fromkeys(("false", "f", "no", "n"), 0.0)
 _DAY = 86400.0
-_NAN = float("nan")
+_NAN, _INFINITE = float("nan"), float("inf")
 
 
 def is_missing(cell: str, na: Collection[str] = ()) -> bool:
@@ -136,18 +137,17 @@ def with_points(column: Any) -> Any:
 
 
 @dataclass
-class NumberCells:
-    """How the cells of a column of numbers were read, counted."""
+class Count:
+    """How the cells of a column were read, counted."""
 
-    n_numbers: int = 0
+    n_read: int = 0
     n_bounds: int = 0  # with < or the like, read as the number
     n_thousands: int = 0  # with marks between groups of three digits
-    n_glued: int = 0  # with letters that touch it, as a unit seldom does unless all do
+    n_foreign: int = 0  # not read, as they have another unit than the others
     units: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)  # odd cells, which count as missing
-    words: Counter[str] = field(default_factory=Counter)  # no numbers at all
 
-    def add(self, other: NumberCells) -> None:
+    def add(self, other: Count) -> None:
         """Add what was counted in more cells."""
         for name, value in vars(other).items():
             mine = getattr(self, name)
@@ -157,20 +157,65 @@ class NumberCells:
                 setattr(self, name, mine + value)
 
     @property
-    def present(self) -> int:
-        """How many cells are not missing."""
-        return self.n_numbers + self.unread.total() + self.words.total()
+    def n_odd(self) -> int:
+        """How many cells could not be read."""
+        return self.unread.total()
 
     @property
-    def are_numbers(self) -> bool:
-        """Whether the column holds numbers: nearly all are, of one unit, and no cell is text."""
-        one_unit = len(self.units) < 2 and (not self.n_glued or 2 * self.n_glued >= self.n_numbers)
-        return one_unit and not self.words and self.unread.total() <= _MOST_UNREAD * self.present
+    def present(self) -> int:
+        """How many cells are not missing."""
+        return self.n_read + self.n_odd
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nearly all cells could be read."""
+        return self.n_odd <= _MOST_UNREAD * self.present
+
+    @property
+    def examples(self) -> str:
+        """Up to three cells that could not be read."""
+        return ", ".join(repr(text[:20]) for text, _ in self.unread.most_common(3))
+
+    @property
+    def told(self) -> list[str]:
+        """What was done to the cells."""
+        marks = [
+            (self.n_bounds, "with < or >, read as the number"),
+            *((n_cells, f"with the unit {unit}") for unit, n_cells in self.units.items()),
+            (self.n_thousands, "with marks between thousands"),
+            (self.n_odd, f"not read, so missing ({self.examples})"),
+        ]
+        return [f"{counted(number, 'cell')} {what}" for number, what in marks if number]
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "cell"), counted(2000, "cell")
+    ('1 cell', '2,000 cells')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def read(
+    cells: list[str],
+    kind: str,
+    *,
+    na: Collection[str] = (),
+    mark: str = "",
+    unit: str = "",
+    order: str = "ymd",
+) -> tuple[NDArray[np.float64], Count]:
+    """Return cells as "number", "boolean" or "date", NaN where there is none, and a count."""
+    if kind == "number":
+        values, count = read_numbers(cells, mark, na, unit)
+        return _without(values, na), count
+    return read_dates(cells, order, na) if kind == "date" else read_booleans(cells, na)
 
 
 def read_numbers(
-    cells: list[str], mark: str = "", na: Collection[str] = (), unit: str | None = None
-) -> tuple[NDArray[np.float64], NumberCells]:
+    cells: list[str], mark: str = "", na: Collection[str] = (), unit: str = ""
+) -> tuple[NDArray[np.float64], Count]:
     """Return cells as numbers, however they are written, NaN where there is none, and a count.
 
     Parameters
@@ -181,8 +226,8 @@ def read_numbers(
         What is meant by 1.234 and 1,234: the decimal mark. "": either is.
     na : collection of str
         Further texts that mean missing, in lower case.
-    unit : str, optional
-        The only one that may follow a number; by default any may.
+    unit : str
+        The only one that may follow a number; by default the one that most of them have.
 
     Examples
     --------
@@ -193,41 +238,48 @@ def read_numbers(
     >>> found.n_bounds, dict(found.units), dict(found.unread)
     (1, {'mg': 1}, {'1.2.3': 1})
     """
-    values, count = list[float](), NumberCells()
+    values, count = list[float](), Count()
     other = {".": ",", ",": "."}.get(mark, "\0")  # may mean thousands
     for cell in cells:
         try:
             if other in cell or "_" in cell:
                 raise ValueError
             value = float(cell.replace(",", ".", 1))
-            count.n_numbers += value == value
+            if abs(value) == _INFINITE:
+                raise ValueError
+            count.n_read += value == value
         except ValueError:
             value = _spelled(cell, mark, na, unit, count)
         values.append(value)
+    if len(count.units) > 1:
+        return read_numbers(cells, mark, na, count.units.most_common(1)[0][0])
     return np.array(values, dtype=np.float64), count
 
 
-def _spelled(
-    cell: str, mark: str, na: Collection[str], unit: str | None, count: NumberCells
-) -> float:
+def _spelled(cell: str, mark: str, na: Collection[str], unit: str, count: Count) -> float:
     """Return the number that a cell spells in some unusual way, NaN if none, and count it."""
     if is_missing(cell, na) or cell.strip().lower() in _NO_NUMBER:
         return _NAN
     found = _NUMBER.fullmatch(cell)
     digits = _digits(found["body"], mark, bool(found["power"])) if found else ""
+    value = _NAN
+    if found and digits:
+        minus = "-" if found["sign"] not in ("", "+") else ""
+        value = float(f"{minus}{digits}{(found['power'] or '').replace('−', '-')}")
     named = (found["unit"] or found["money"] or "") if found else ""
-    if not found or not digits or (named and unit is not None and named != unit):
-        is_word = re.search(r"[^\W\d_]", cell) or digits
-        (count.words if is_word else count.unread)[cell.strip()] += 1
+    foreign = bool(named and unit and named != unit)
+    if not found or not math.isfinite(value) or foreign:
+        count.unread[cell.strip()] += 1
+        # 12b beside 12a is rather the number of a house.
+        glued = named[:1].isalpha() and cell[found.start("unit") - 1].isalnum() if found else True
+        count.n_foreign += foreign and not glued
         return _NAN
-    count.n_numbers += 1
+    count.n_read += 1
     count.n_bounds += bool(found["bound"])
     count.n_thousands += sum(map(found["body"].count, ",." + _GAP)) > ("." in digits)
     if named:
         count.units[named] += 1
-        count.n_glued += named[0].isalpha() and cell[found.start("unit") - 1].isalnum()
-    minus = "-" if found["sign"] not in ("", "+") else ""
-    return float(f"{minus}{digits}{(found['power'] or '').replace('−', '-')}")
+    return value
 
 
 def _digits(body: str, mark: str, plain: bool = False) -> str:
@@ -250,7 +302,21 @@ def _digits(body: str, mark: str, plain: bool = False) -> str:
     return body if _PLAIN.fullmatch(body) else ""
 
 
-def without(values: NDArray[np.float64], na: Collection[str]) -> NDArray[np.float64]:
+def read_array(
+    values: NDArray[np.float64], na: Collection[str]
+) -> tuple[NDArray[np.float64], Count]:
+    """Return numbers with NaN for infinite ones and those that `na` names, and a count."""
+    values = _without(values, na)
+    count = Count(n_read=int(np.isfinite(values).sum()))
+    infinite = np.isinf(values)
+    if infinite.any():
+        values = np.where(infinite, _NAN, values)
+        if "inf" not in na:
+            count.unread["inf"] = int(infinite.sum())
+    return values, count
+
+
+def _without(values: NDArray[np.float64], na: Collection[str]) -> NDArray[np.float64]:
     """Return numbers with NaN for those that `na` names, such as "-999"."""
     gone = [number for text in na if (number := read_numbers([text])[0][0]) == number]
     return np.where(np.isin(values, gone), _NAN, values) if gone else values
@@ -270,7 +336,7 @@ def decimal_mark(cells: Iterable[str]) -> str:
         found = _NUMBER.fullmatch(cell) if "," in cell or "." in cell else None
         body = found["body"] if found else ""
         signs = [sign for sign in body if sign in ",."]
-        if not signs or not _digits(body, ".") or _EITHER.fullmatch(body):
+        if not signs or not _digits(body, ".") or _EITHER.fullmatch(body) or body[-1] in ",.":
             continue
         grouping = len(signs) > 1 and signs[0] == signs[-1]
         votes[{",": ".", ".": ","}[signs[-1]] if grouping else signs[-1]] += 1
@@ -279,25 +345,33 @@ def decimal_mark(cells: Iterable[str]) -> str:
     return "" if votes[","] == votes["."] else max(votes, key=votes.__getitem__)
 
 
-def booleans(cells: list[str], na: Collection[str] = ()) -> NDArray[np.float64] | None:
-    """Return cells such as true and false, yes and no as 1 and 0; None if some are neither.
+def read_booleans(cells: list[str], na: Collection[str] = ()) -> tuple[NDArray[np.float64], Count]:
+    """Return cells such as true and false, yes and no as 1 and 0, and a count.
 
     Examples
     --------
-    >>> from manifoldknn.tables.cells import booleans
-    >>> booleans(["True", "no", "?"])
+    >>> from manifoldknn.tables.cells import read_booleans
+    >>> read_booleans(["True", "no", "?"])[0]
     array([ 1.,  0., nan])
     """
-    found = np.empty(len(cells))
+    return _each(cells, na, lambda text: _BOOLEANS[text.lower()])
+
+
+def _each(
+    cells: list[str], na: Collection[str], value_of: Callable[[str], float]
+) -> tuple[NDArray[np.float64], Count]:
+    """Return the values of cells, NaN where there is none, and a count."""
+    values, count = np.full(len(cells), _NAN), Count()
     for i, cell in enumerate(cells):
-        word = cell.strip().lower()
-        if is_missing(word, na):
-            found[i] = _NAN
-        elif word in _TRUE or word in _FALSE:
-            found[i] = word in _TRUE
-        else:
-            return None
-    return found
+        text = cell.strip()
+        if is_missing(text, na):
+            continue
+        try:
+            values[i] = value_of(text)
+        except (ValueError, KeyError):
+            count.unread[text] += 1
+    count.n_read = int(np.isfinite(values).sum())
+    return values, count
 
 
 ORDERS = ("ymd", "dmy", "mdy")  # of day, month and year
@@ -311,41 +385,47 @@ _ORDERED = {
 }
 
 
-def dates(
-    cells: list[str], order: str = "ymd", na: Collection[str] = ()
-) -> NDArray[np.float64] | None:
-    """Return dates and times as days since 1970, in UTC; None if some are none.
+_MONTHS = {  # by their first letters, in English and German
+    "jan": 1, "feb": 2, "mar": 3, "mär": 3, "mrz": 3, "apr": 4, "may": 5, "mai": 5, "jun": 6,
+    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "okt": 10, "nov": 11, "dec": 12, "dez": 12,
+}  # fmt: skip
+_NAMED = re.compile(
+    r"(?P<d>\d{1,2})[.\s-]+(?P<m>[^\W\d_]{3,9})[.\s-]+(?P<y>\d{4}|\d\d)" + _TIME, re.I
+)
 
-    ISO dates are read in any order; 05.01.24, 5/1/2024 2:30 pm and the like in that of the column.
+
+def read_dates(
+    cells: list[str], order: str = "ymd", na: Collection[str] = ()
+) -> tuple[NDArray[np.float64], Count]:
+    """Return dates and times as days since 1970, in UTC, and a count.
+
+    ISO dates and 5-Jan-2024 are read in any order; 05.01.24, 5/1/2024 2:30 pm and the like in that
+    of the column.
 
     Examples
     --------
-    >>> from manifoldknn.tables.cells import dates
-    >>> dates(["1970-01-02", "1970-01-02T12:00:00", "", "1970-01-02 01:00+01:00"])
-    array([1. , 1.5, nan, 1. ])
-    >>> dates(["05.01.1970 12:00"], "dmy"), dates(["5/1/1970"], "mdy"), dates(["13/1/1970"], "mdy")
-    (array([4.5]), array([120.]), None)
+    >>> from manifoldknn.tables.cells import read_dates
+    >>> read_dates(["1970-01-02T12:00", "", "1970-01-02 01:00+01:00", "3 Jan 1970"])[0]
+    array([1.5, nan, 1. , 2. ])
+    >>> read_dates(["05.01.1970 12:00", "soon"], "dmy")[0], read_dates(["5/1/1970"], "mdy")[0]
+    (array([4.5, nan]), array([120.]))
     """
-    found = np.full(len(cells), _NAN)
-    for i, cell in enumerate(cells):
-        if is_missing(cell, na):
-            continue
-        try:
-            found[i] = _moment(cell.strip(), order).timestamp() / _DAY
-        except ValueError:
-            return None
-    return found
+    gone = {*na, *_NO_NUMBER}
+    return _each(cells, gone, lambda text: _moment(text, order).timestamp() / _DAY)
 
 
 def _moment(text: str, order: str) -> datetime:
-    match = _ORDERED[order].fullmatch(text)
+    match = _ORDERED[order].fullmatch(text) or _NAMED.fullmatch(text)
     if not match or order == "ymd":
         with suppress(ValueError):
             moment = datetime.fromisoformat(text)
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if not match:
         raise ValueError
-    year, month, day, hour, minute, second = (int(match[part] or 0) for part in _PARTS)
+    parts: list[Any] = [match[part] or 0 for part in _PARTS]
+    if not parts[1].isdigit():
+        parts[1] = _MONTHS[parts[1][:3].lower()]
+    year, month, day, hour, minute, second = map(int, parts)
     if len(match["y"]) == 2:
         year += 2000 if year < 69 else 1900
     if match["half"]:

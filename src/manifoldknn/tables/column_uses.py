@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from manifoldknn.tables.cells import counted
 from manifoldknn.tables.profile import Use
 from manifoldknn.tables.table import Table, said_name
 
@@ -63,7 +64,7 @@ def alarms(uses: Sequence[Use]) -> list[str]:
     n_used = sum(use.used and use.kind not in ("label", "id") for use in uses)
     if len(lost) > max(n_used, 1):
         told.append(
-            f"only {n_used} columns are used, and {len(lost)} are left out "
+            f"only {counted(n_used, 'column')} used, and {len(lost)} left out "
             f"({_several([use.name for use in lost])}): look whether they should be"
         )
     return told
@@ -97,7 +98,7 @@ def manner_notes(table: Table) -> list[str]:
             "as they are"
         ]
     if "other_sheets" in manner:
-        told = [f"only the sheet {manner['sheet']!r} is read, not {manner['other_sheets']}"]
+        told += [f"only the sheet {manner['sheet']!r} is read, not {manner['other_sheets']}"]
     return told
 
 

@@ -52,8 +52,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     distance between their 5 % and 95 % quantiles) by rank. Dates are numbers. Booleans and
     categories, up to 30 of them, are a quarter of a range apart. A missing value becomes the
     median, and a feature of its own says that it was missing. Text is read as in a file: ``<0,5``,
-    ``5 %`` and ``n.d.`` do not keep a column from being numbers. Columns that tell nothing, or
-    differ in every row, are left out.
+    ``5 %`` and ``n.d.`` do not keep a column from being numbers, nor do other words in up to a
+    tenth of the cells, which count as missing. Columns that tell nothing, or differ in every row,
+    are left out.
 
     Parameters
     ----------
@@ -186,10 +187,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         table = self._table(X, reset=False)
         try:
-            made, notes = self.step_.transform(table)
+            made, uses, notes = self.step_.transform(table)
         except TableError as error:
             raise TableError(_in_python(str(error))) from None
-        _warn(notes)
+        _warn([*alarms(uses), *notes])
         return made
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

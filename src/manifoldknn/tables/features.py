@@ -24,16 +24,22 @@ All that was learned is a few numbers and words per column: JSON holds it.
 from __future__ import annotations
 
 import difflib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifoldknn.tables import cells
-from manifoldknn.tables.profile import KINDS, Profile, Use, profile_columns
+from manifoldknn.tables.profile import (
+    KINDS,
+    Profile,
+    Use,
+    profile_columns,
+    unread_notes,
+    unread_warning,
+)
 from manifoldknn.tables.table import Column, Table, TableError
 
 _MARKS = ("", ".", ",")
@@ -41,6 +47,7 @@ _STEP = 0.25
 _MOST_KNOTS = 256  # of ranks; between them they are interpolated
 _ONE_HOT = _STEP * float(np.sqrt(0.5))
 _UNSEEN = 1.0  # the distance between a new category and every known one
+_SOME = 10  # cells that cannot be read, and none that can: the column holds something else
 
 
 @dataclass
@@ -120,17 +127,14 @@ class FeatureStep:
         """Learn how some columns become features, and make them: float32 if scaled, else float64.
 
         With `insist`, which means that the user named these columns, none may be left out. `na` are
-        further texts that mean missing. TableError if a column has infinite values, or nothing is
-        left.
+        further texts that mean missing. TableError if nothing is left.
         """
         gone = sorted({text.strip().lower() for text in na})
         alone = [name for name in names if name not in table.together]
         profiles = profile_columns(table, names, gone, ranked=alone if scale else ())
         uses = [profile.use(insist) for profile in profiles]
         plans = [_planned(profile) for profile, use in zip(profiles, uses) if use.used]
-        notes = [
-            note for profile, use in zip(profiles, uses) if use.used for note in _told(profile)
-        ]
+        notes = [note for profile, use in zip(profiles, uses) if use.used for note in profile.notes]
         step = cls(plans, scale, gone, table.decimal, uses, notes)
         if insist and step.left_out:
             name, reason = step.left_out[0]
@@ -149,10 +153,11 @@ class FeatureStep:
         step.learn_fill(X)
         return step, X
 
-    def transform(self, table: Table) -> tuple[NDArray[Any], list[str]]:
-        """Make the features of another table that has these columns, and notes for the user.
+    def transform(self, table: Table) -> tuple[NDArray[Any], list[Use], list[str]]:
+        """Make the features of another table that has these columns; tell how they were read.
 
-        The notes tell of values never seen before, or missing.
+        Cells that cannot be read count as missing. The notes tell of them, and of values that are
+        missing or were never seen before.
         """
         wanted = [plan.name for plan in self.plans]
         absent = [name for name in wanted if name not in table.names]
@@ -164,15 +169,21 @@ class FeatureStep:
                 f"{', '.join(map(repr, absent[:5]))}{hint}; add or rename them"
             )
         notes = [note for plan in self.plans for note in _check_kind(plan, table.kind(plan.name))]
-        unread = Counter[str]()
-        X = self.matrix(table, unread)
-        notes += [
-            f"{name!r}: {n} cell(s) could not be read and count as missing"
-            for name, n in unread.items()
-        ]
+        counts = {plan.name: cells.Count() for plan in self.plans}
+        X, uses = self.matrix(table, counts), []
         for plan, block in self._blocks(X):
-            notes += _filled(block, plan)
-        return X, notes
+            count = counts[plan.name]
+            if count.n_odd >= _SOME and not count.n_read:
+                unit = f" with the unit {plan.unit}" if plan.unit else ""
+                raise TableError(
+                    f"column {plan.name!r} must hold {_PLURALS[plan.kind]}{unit}, as when the "
+                    f"model was fitted, and no cell does ({count.examples}): correct it"
+                )
+            uses.append(_use(plan, block, count))
+            if not uses[-1].warning:
+                notes += unread_notes(plan.name, count)
+            notes += _filled(block, plan, count.n_odd)
+        return X, uses, notes
 
     def outside(self, X: NDArray[Any]) -> dict[str, int]:
         """Count, by column of numbers or dates, the values outside the range of the fitted rows."""
@@ -193,8 +204,8 @@ class FeatureStep:
             yield plan, X[:, at : at + width]
             at += width
 
-    def matrix(self, table: Table, unread: Counter[str] | None = None) -> NDArray[Any]:
-        """Make the features, NaN where a number is missing; count cells that cannot be read."""
+    def matrix(self, table: Table, counts: dict[str, cells.Count] | None = None) -> NDArray[Any]:
+        """Make the features, NaN where a number is missing; add to `counts` how cells were read."""
         X = np.zeros((table.n_rows, len(self.features)), np.float32 if self.scale else np.float64)
         start = 0
         marks = {plan.name: self._mark(plan, table) for plan in self.plans}
@@ -208,10 +219,10 @@ class FeatureStep:
                 if plan.kind == "category":
                     _put_categories(block, plan, column, self.na)
                     continue
-                values, n_odd = _parsed(plan, column, start, marks[plan.name], self.na)
+                values, count = _parsed(plan, column, marks[plan.name], self.na)
                 self._put(block, plan, values)
-                if unread is not None and n_odd:
-                    unread[plan.name] += n_odd
+                if counts is not None:
+                    counts[plan.name].add(count)
             start = stop
         return X
 
@@ -294,13 +305,21 @@ def _is_ascending(numbers: Any) -> bool:
     return finite and bool(np.isfinite(numbers).all() and (np.diff(numbers) > 0).all())
 
 
-def _filled(block: NDArray[Any], plan: Plan) -> list[str]:
+def _use(plan: Plan, block: NDArray[Any], count: cells.Count) -> Use:
+    """Return how a column was read, before what is missing is filled in."""
+    gone = block[:, -1] > 0 if plan.flag else np.isnan(block[:, 0])
+    n_gone = int(gone.sum()) - count.n_odd
+    how = "; ".join([*count.told, f"{n_gone:,} missing"] if n_gone else count.told)
+    return Use(plan.name, True, plan.kind, how, unread_warning(plan.name, count))
+
+
+def _filled(block: NDArray[Any], plan: Plan, n_odd: int) -> list[str]:
     """Fill missing numbers and new categories in place; return what to tell."""
     gone = np.isnan(block[:, 0])
     block[gone, 0] = 0.0 if plan.kind == "category" else plan.fill
-    told = []
-    if gone.any() and (plan.kind == "category" or not plan.flag):
-        told = [f"{plan.name!r}: {gone.sum()} values are missing, and none was before"]
+    told, n_gone = [], int(gone.sum()) - n_odd
+    if n_gone > 0 and not plan.flag:
+        told = [f"{plan.name!r}: {cells.counted(n_gone, 'value')} missing, and none was before"]
     new = (block == 0).all(axis=1) & ~gone & (plan.kind == "category")
     if unknown := int(new.sum()):
         block[new] = _unseen(plan)
@@ -340,12 +359,16 @@ def _check_kind(plan: Plan, found: str) -> list[str]:
     if plan.kind == "category" and found == "number":
         known = ", ".join(map(repr, plan.categories[:5]))
         return [f"{plan.name!r}: the model expects a category such as {known}, and found numbers"]
-    words = {"number": "numbers", "boolean": "booleans", "date": "dates", "category": "categories"}
-    seen = words.get(found, found.removeprefix("holds "))
+    seen = _PLURALS.get(found, found.removeprefix("holds "))
     raise TableError(
-        f"column {plan.name!r} must hold {words[plan.kind]}, as when the model was fitted, and "
+        f"column {plan.name!r} must hold {_PLURALS[plan.kind]}, as when the model was fitted, and "
         f"holds {seen}: correct its type"
     )
+
+
+_PLURALS = {
+    "number": "numbers", "boolean": "booleans", "date": "dates", "category": "categories",
+}  # fmt: skip
 
 
 def _planned(profile: Profile) -> Plan:
@@ -376,22 +399,6 @@ def _ranks(profile: Profile) -> tuple[list[float], list[float]]:
     return knots, levels
 
 
-def _told(profile: Profile) -> list[str]:
-    """Return what to say of a column that was not plain to read."""
-    n_odd = profile.count.unread.total()
-    if profile.kind == "number" and n_odd:
-        return [
-            f"{profile.name!r}: {n_odd} cell(s) could not be read and count as missing "
-            f"({profile.odd})"
-        ]
-    if profile.is_guess:
-        return [
-            f"{profile.name!r}: is the day or the month first? No day is above 12, so the day is "
-            "taken to be; write dates as 2024-01-31 if that is wrong"
-        ]
-    return []
-
-
 def _put_categories(out: NDArray[Any], plan: Plan, column: Column, na: list[str]) -> None:
     place = {category: i for i, category in enumerate(plan.categories)}
     for row, cell in enumerate(column):
@@ -405,44 +412,9 @@ def _put_categories(out: NDArray[Any], plan: Plan, column: Column, na: list[str]
 
 
 def _parsed(
-    plan: Plan, column: Column, first_row: int, mark: str, na: list[str]
-) -> tuple[NDArray[np.float64], int]:
-    """Return the values of a column that is no category, and how many cells could not be read."""
-    n_odd, values = 0, column
-    if isinstance(column, list) and plan.kind == "number":
-        values, count = cells.read_numbers(column, mark, na, plan.unit)
-        n_odd = count.unread.total()
-        if count.words:
-            _refuse(plan, column, first_row, lambda cell: cell in count.words)
-    elif isinstance(column, list):
-        read = _reader(plan, na)
-        found = read(column)
-        if found is None:
-            _refuse(plan, column, first_row, lambda cell: read([cell]) is None)
-        values = found
-    values = np.asarray(values)
-    if plan.kind == "number":
-        values = cells.without(values, na)
-    infinite = np.flatnonzero(np.isinf(values))
-    if infinite.size:
-        raise TableError(
-            f"column {plan.name!r} is infinite in row {first_row + infinite[0] + 1}: correct it, "
-            f"or leave the column out with --drop {plan.name}"
-        )
-    return values, n_odd
-
-
-def _reader(plan: Plan, na: list[str]) -> Callable[[list[str]], NDArray[np.float64] | None]:
-    if plan.kind == "boolean":
-        return lambda column: cells.booleans(column, na)
-    return lambda column: cells.dates(column, plan.order, na)
-
-
-def _refuse(
-    plan: Plan, column: list[str], first_row: int, is_wrong: Callable[[str], bool]
-) -> NoReturn:
-    wrong = next(i for i, cell in enumerate(column) if is_wrong(cell.strip()))
-    raise TableError(
-        f"column {plan.name!r} must hold {plan.kind}s and row {first_row + wrong + 1} holds "
-        f"{column[wrong][:40]!r}: correct it"
-    )
+    plan: Plan, column: Column, mark: str, na: list[str]
+) -> tuple[NDArray[np.float64], cells.Count]:
+    """Return the values of a column that is no category, and how they were read."""
+    if isinstance(column, list):
+        return cells.read(column, plan.kind, na=na, mark=mark, unit=plan.unit, order=plan.order)
+    return cells.read_array(column, na if plan.kind == "number" else ())

@@ -18,8 +18,8 @@ from manifoldknn.tables.inputs import input_format, is_stream
 from manifoldknn.tables.table import Table, TableError, format_of, packing_of
 
 __all__ = [
-    "answers", "check_format", "check_targets", "new_names", "spreadsheet_safe", "table_target",
-    "write_table",
+    "answers", "check_format", "check_targets", "fills_stdout", "new_names", "spreadsheet_safe",
+    "table_target", "write_table",
 ]  # fmt: skip
 
 _FORMULA = tuple("=+-@")
@@ -39,6 +39,16 @@ def table_target(options: argparse.Namespace) -> str:
     path = path.with_name(path.name.removesuffix(packed)) if path.stem else path
     suffix = ".npz" if path.suffix.lower() == ".npy" else path.suffix
     return str(path.with_name(f"{path.stem}-labelled{suffix}{packed}"))
+
+
+def fills_stdout(options: argparse.Namespace) -> bool:
+    """Tell whether a table goes to standard output, so that all else must go elsewhere.
+
+    >>> fills_stdout(argparse.Namespace(command="classify", out=None, file="-"))
+    True
+    """
+    wanted = options.command in ("classify", "predict")
+    return wanted and (options.out == "-" or (not options.out and is_stream(options.file)))
 
 
 def check_targets(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,17 @@ from numpy.typing import NDArray
 from manifoldknn.tables import cells
 from manifoldknn.tables.table import Column, Table
 
-__all__ = ["MOST_CATEGORIES", "Profile", "Use", "profile_columns"]
+__all__ = [
+    "KINDS", "MOST_CATEGORIES", "Profile", "Use", "profile_columns", "unread_notes",
+    "unread_warning",
+]  # fmt: skip
 
 MOST_CATEGORIES = 30
 KINDS = ("number", "boolean", "date", "category")  # that become features
+_FIRST = 2000  # cells that are tried before all others are read
 _EXACT = 2.0**53  # whole numbers beyond are rounded
 _CLEARLY = 0.8  # share of cells that makes a column one of numbers to people
+_MANY = 0.05  # share of cells that could not be read, beyond which that must not be overlooked
 _DRAWN = 10_000  # rows whose numbers are kept, to rank others by
 _LONG = 8.0  # times the distance of the 5 % and 95 % quantiles: a longer range has a long tail
 
@@ -50,7 +56,7 @@ class Profile:
     mark: str | None = None  # the decimal mark; of text it is found out from the first cells
     order: str = "ymd"  # of day, month and year in dates
     is_guess: bool = False  # whether another order would do as well
-    count: cells.NumberCells = field(default_factory=cells.NumberCells)  # of text, as numbers
+    count: cells.Count = field(default_factory=cells.Count)  # how cells were read
     drawn: NDArray[np.intp] | None = None  # rows, ascending, whose numbers are kept
     kept: list[NDArray[np.float64]] = field(default_factory=list)  # these numbers
 
@@ -78,18 +84,26 @@ class Profile:
             text = column if isinstance(column, list) and self.kind == "number" else ()
             self.mark = cells.decimal_mark(text) or table.decimal
         if not isinstance(column, list):
-            self.take_numbers(cells.without(column, na))
+            self.take_array(column, na)
             return self.kind == "number"
-        if self.kind == "number":
-            values, count = cells.read_numbers(column, self.mark, na)
-            self.count.add(count)
-            self.take_numbers(cells.without(values, na))
-            return self.count.words.total() <= self.count.n_numbers
-        boolean = self.kind == "boolean"
-        found = cells.booleans(column, na) if boolean else cells.dates(column, self.order, na)
-        if found is not None:
-            self.take_numbers(found)
-        return found is not None
+        how: dict[str, Any] = {"na": na, "mark": self.mark, "order": self.order}
+        how["unit"] = next(iter(self.count.units), "")
+        values, count = cells.read(column[:_FIRST], self.kind, **how)
+        if len(column) > _FIRST and self._may_be(count):
+            values, count = cells.read(column, self.kind, **how)
+        self.count.add(count)
+        self.take_numbers(values)
+        return self._may_be(self.count)
+
+    def _may_be(self, count: cells.Count) -> bool:
+        """Tell whether cells, as far as they are counted, can be what this column holds."""
+        return count.n_odd <= (0 if self.kind == "boolean" else count.n_read)
+
+    def take_array(self, column: NDArray[np.float64], na: Collection[str]) -> None:
+        """Learn from more numbers, of which some may mean missing."""
+        values, count = cells.read_array(column, na)
+        self.count.add(count)
+        self.take_numbers(values)
 
     def take_texts(self, texts: list[str], na: Collection[str]) -> None:
         """Learn from more texts."""
@@ -102,39 +116,50 @@ class Profile:
 
     def use(self, insist: bool) -> Use:
         """Return what becomes of the column; with `insist` it is used if that is possible."""
-        why = self.unusable(insist)
-        count, warning = self.count, ""
-        clear = count.n_numbers - count.n_glued  # 12a is no clear number
-        if self.kind != "number" and clear >= max(5, _CLEARLY * count.present):
-            odd = (count.words + count.unread) or count.units
-            listed = ", ".join(repr(text[:20]) for text, _ in odd.most_common(3))
+        why, count, warning = self.unusable(insist), self.count, ""
+        n_clear = count.n_read + count.n_foreign
+        if self.kind not in ("category", "text"):
+            warning = "" if why else unread_warning(self.name, count)
+        elif n_clear >= max(5, _CLEARLY * count.present):
             warning = (
                 f"{self.name!r} is {'left out' if why else 'taken as categories'}, though "
-                f"{count.n_numbers:,} of {count.present:,} cells are numbers: correct the others "
-                f"({listed}), or name those that mean missing with --na"
+                f"{n_clear:,} of {count.present:,} cells are numbers: correct the others "
+                f"({count.examples}), or name those that mean missing with --na"
             )
         plain = self.n_missing == self.n_rows or "rows" in why
         return Use(self.name, not why, "" if why else self.kind, why or self._how(), warning, plain)
 
+    @property
+    def notes(self) -> list[str]:
+        """What to say of a column that was not plain to read."""
+        told, units = [], self.count.units
+        if not unread_warning(self.name, self.count):
+            told = unread_notes(self.name, self.count)
+        if 0 < units["%"] < self.count.n_read:
+            told.append(
+                f"{self.name!r}: {units['%']:,} of {self.count.n_read:,} numbers have a % sign; "
+                "5 % is read as 5, so write all alike"
+            )
+        if self.is_guess:
+            told.append(
+                f"{self.name!r}: is the day or the month first? No day is above 12, so the day is "
+                "taken to be; write dates as 2024-01-31 if that is wrong"
+            )
+        return told
+
     def _how(self) -> str:
         """Return what was done to the cells."""
-        count, told = self.count, []
+        told = []
         if self.kind == "category":
             told.append(f"{len(self.categories)} different")
         if self.kind == "date" and self.order != "ymd":
             told.append(f"{'day' if self.order == 'dmy' else 'month'} first")
-        if self.kind == "number":
-            if count.n_bounds:
-                told.append(f"{count.n_bounds:,} cells with < or >, read as the number")
-            for unit, n_cells in count.units.items():
-                told.append(f"{n_cells:,} cells with the unit {unit}")
-            if count.n_thousands:
-                told.append(f"{count.n_thousands:,} cells with marks between thousands")
-            if count.unread:
-                told.append(f"{count.unread.total():,} cells not read, so missing ({self.odd})")
+        n_gone = self.n_missing
+        if self.kind in ("number", "date"):
+            told += self.count.told
+            n_gone -= self.count.n_odd
         if self.has_long_tail:
             told.append("long tail, so scaled by rank")
-        n_gone = self.n_missing - (count.unread.total() if self.kind == "number" else 0)
         return "; ".join([*told, f"{n_gone:,} missing"] if n_gone else told)
 
     @property
@@ -152,11 +177,6 @@ class Profile:
             return False
         low, high = np.quantile(sample, (0.05, 0.95))
         return bool(self.high - self.low > _LONG * (high - low))
-
-    @property
-    def odd(self) -> str:
-        """Some of the cells that could not be read."""
-        return ", ".join(repr(text[:20]) for text, _ in self.count.unread.most_common(3))
 
     def unusable(self, insist: bool) -> str:
         """Return why the column cannot be a feature; "" if it can, or if the user insists on it."""
@@ -208,8 +228,10 @@ def profile_columns(
         for profile, column in zip(readable, chunk):
             if profile.kind != "text":
                 assert not isinstance(column, list)
-                of_numbers = profile.kind == "number"
-                profile.take_numbers(cells.without(column, na) if of_numbers else column)
+                if profile.kind == "number":
+                    profile.take_array(column, na)
+                else:
+                    profile.take_numbers(column)
                 continue
             if isinstance(column, list):
                 profile.take_texts(column, na)
@@ -220,14 +242,34 @@ def profile_columns(
 
 def _settled(text: Profile, readings: list[Profile]) -> Profile:
     """Return the first reading that holds for the whole column; else text, or categories."""
-    if readings and readings[0].kind == "number":
-        count = text.count = readings[0].count
-        # Words that mean "no number" need a number beside them, or may be categories.
-        if not (count.are_numbers and (count.n_numbers or text.n_missing == text.n_rows)):
-            readings = readings[1:]
-    if not readings:
-        text.kind = "category" if len(text.categories) <= MOST_CATEGORIES else "text"
-        return text
-    orders = [reading.order for reading in readings if reading.kind == "date"]
-    readings[0].is_guess = readings[0].kind == "date" and orders == ["dmy", "mdy"]
-    return readings[0]
+    numbers = next((one for one in readings if one.kind == "number"), None)
+    # Words that mean "no value" need a value beside them, or may be categories.
+    empty = text.n_missing == text.n_rows
+    sound = [one for one in readings if one.count.is_sound and (one.count.n_read or empty)]
+    dates = [one for one in sound if one.kind == "date"]
+    if sound and sound[0] not in dates:
+        return sound[0]
+    if dates:
+        best = max(dates, key=lambda one: one.count.n_read)
+        as_good = [one.order for one in dates if one.count.n_read == best.count.n_read]
+        best.is_guess = as_good == ["dmy", "mdy"]
+        return best
+    if numbers:
+        text.count = numbers.count
+    text.kind = "category" if len(text.categories) <= MOST_CATEGORIES else "text"
+    return text
+
+
+def unread_notes(name: str, count: cells.Count) -> list[str]:
+    """Return what to say of cells that could not be read, if there are any."""
+    return [
+        f"{name!r}: {count.n_odd:,} of {cells.counted(count.present, 'cell')} could not be read, "
+        f"so missing ({count.examples})"
+    ] * bool(count.n_odd)
+
+
+def unread_warning(name: str, count: cells.Count) -> str:
+    """Return a warning if many cells could not be read."""
+    if count.n_odd <= _MANY * count.present:
+        return ""
+    return unread_notes(name, count)[0] + ": correct them, or name what means missing with --na"

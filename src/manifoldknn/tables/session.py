@@ -210,7 +210,8 @@ def prepare(
         special = [name for name in (options.label, options.id) if name is not None]
         texts = table.texts(special, then=used)
         if table.n_rows < 3:
-            raise TableError(f"the file has only {table.n_rows} rows: bring at least 3")
+            rows = cells.counted(table.n_rows, "row")
+            raise TableError(f"the file has only {rows}: bring at least 3")
         labels = np.full(table.n_rows, "", dtype=object)
         if options.label is not None:
             told = texts[options.label], options.label, options.unlabeled, notes
@@ -233,7 +234,7 @@ def prepare(
         notes.extend([*manner_notes(table), *step.notes, *left_out_notes(step.left_out)])
     _check_features(X)
     columns = every_use(table, step.uses, {options.label: "label", options.id: "id"})
-    warned = [*alarms(columns), *marker_hints(labels, options.label)]
+    warned = [*alarms(columns), *class_hints(labels, options.label)]
     notes[:0] = warned
     session = Session(
         table, ids, labels, step, classifier, seconds, notes, columns, warnings=warned
@@ -314,7 +315,6 @@ def clean_labels(
         marker = "-1"
         minus_one = "; -1 was taken as no label: if it is a class, add --unlabeled ''"
         notes.append(f"-1 in {name!r} counts as no label; use --unlabeled '' if it is a class")
-    notes.extend(_variants(present - {marker}, name))
     labels = np.empty(len(trimmed), dtype=object)
     labels[:] = ["" if text == marker else text for text in trimmed]
     classes = set(labels.tolist()) - {""}
@@ -332,26 +332,21 @@ def clean_labels(
     return labels
 
 
-def marker_hints(labels: NDArray[Any], name: str | None) -> list[str]:
-    """Return what to say of classes that look as if they meant "no label".
+def class_hints(labels: NDArray[Any], name: str | None) -> list[str]:
+    """Return what to say of classes that may mean "no label", or the same but for capitals.
 
-    >>> marker_hints(np.array(["a", "?", "b", "?"]), "kind")
-    ["'?' in 'kind' counts as a class (2 rows); if it means no label, add --unlabeled '?'"]
+    >>> class_hints(np.array(["a", "?", "A", "?"]), "kind")[0]
+    "'?' in 'kind' counts as a class (2 rows); if it means no label, add --unlabeled '?'"
     """
-    return [
-        f"{text!r} in {name!r} counts as a class ({count} rows); if it means no label, add "
-        f"--unlabeled {shlex.quote(text)}"
-        for text, count in sorted(Counter(labels.tolist()).items())
-        if text and (cells.is_missing(text) or text.lower() in _NO_LABEL)
-    ]
-
-
-def _variants(classes: set[str], name: str) -> list[str]:
-    """Return hints at classes that are one but for the case of letters."""
-    alike: dict[str, list[str]] = {}
-    for text in sorted(classes):
+    counts, alike = Counter(text for text in labels.tolist() if text), dict[str, list[str]]()
+    for text in sorted(counts):
         alike.setdefault(" ".join(text.casefold().split()), []).append(text)
     return [
+        f"{text!r} in {name!r} counts as a class ({cells.counted(count, 'row')}); if it means no "
+        f"label, add --unlabeled {shlex.quote(text)}"
+        for text, count in sorted(counts.items())
+        if cells.is_missing(text) or text.lower() in _NO_LABEL or text == name
+    ] + [
         f"{' and '.join(map(repr, texts))} in {name!r} are different classes; if they are one, "
         "write them alike"
         for texts in alike.values()
@@ -365,7 +360,7 @@ def _check_classes(classes: set[str], n_labels: int, name: str) -> None:
         n_labels >= _EACH * len(classes) and all(map(_is_whole, classes))
     ):
         return
-    if cells.read_numbers(sorted(classes))[1].n_numbers == len(classes):
+    if cells.read_numbers(sorted(classes))[1].n_read == len(classes):
         raise TableError(
             f"column {name!r} holds {len(classes)} different numbers: is it a measurement? Name a "
             "column of classes with --label, or put a letter before each number if they are"

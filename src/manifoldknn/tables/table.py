@@ -203,6 +203,24 @@ def said_name(name: str) -> str:
     return repr(name) if name.strip() else "the first column, which has no name"
 
 
+def rows_above(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows, of which none is blank, stand above the header.
+
+    They have one cell filled, or less than half of what others have. None do if what follows them
+    begins with a digit, as rows do: then the header is cut otherwise, and that is told.
+
+    >>> rows_above([["Run 7", "", ""], ["a", "b", "c"], ["1", "2", "3"], ["4", "5", "6"]])
+    1
+    """
+    filled = [sum(map(bool, map(str.strip, row))) for row in rows]
+    usual = sorted(filled)[len(filled) // 2] if filled else 0
+    least = max(min(usual, 2), usual / 2)
+    here = next((place for place, count in enumerate(filled) if count >= least), 0)
+    if here >= len(filled) // 2:
+        return 0
+    return 0 if any(cell.strip().lstrip("+-.")[:1].isdigit() for cell in rows[here]) else here
+
+
 def number_text(value: float) -> str:
     """Return a number as text that means the same; NaN is "" and 3.0 is "3"."""
     if value != value:

@@ -289,6 +289,18 @@ def test_decimal_commas_where_commas_do_not_separate(tmp_path):
     assert open_table(path, "csv").texts(["a"])["a"] == ["1,5", "2"]  # as it is written
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("x;y\n1;2\n", "0,5"), ("x;y\n1.234;2\n", "0.5"), ("x;y\n1.234,5;2\n", "0,5"),
+     ("x\ty\n1\t2\n", "0.5"), ("x;y\n1;2. Mai\n", "0,5")],
+)  # fmt: skip
+def test_the_mark_of_added_numbers(tmp_path, text, written):
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    with io.BytesIO() as file:
+        open_table(tmp_path / "a.csv", "csv").write(file, {"new": np.array([0.5])})
+        assert file.getvalue().decode().endswith(f"{written}\n")
+
+
 def test_decimal_commas_in_quotes(tmp_path):
     table = opened(tmp_path, 'a,b\n"1,5",2\n"0,25",3\n')
     assert (table.decimal, [column.tolist() for column in next(table.chunks(["a", "b"]))]) == (

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from manifoldknn.cli.main import main
+from manifoldknn.tables.column_uses import manner_notes
 from manifoldknn.tables.table import TableError, open_table
 
 
@@ -73,6 +74,20 @@ def test_blank_rows_and_other_sheets(tmp_path, excel):
     assert [[cell.value for cell in row] for row in sheet.iter_rows(min_row=3)] == [
         [None, "x", "p"], ["a", 1, 0.5], [None, None, None], [None, " ", None], ["b", 2, 0.25]
     ]  # fmt: skip
+
+
+def test_title_rows_above_the_header(tmp_path, excel):
+    title = [["Report 7"], [], ["by", "Ann"]]
+    table = saved(tmp_path / "a.xlsx", [*title, *ROWS, *ROWS[1:]], [["b"]])
+    assert table.names == ["id", "x", "odd", "day", "ok", "class"]
+    assert (table.n_rows, table.kind("x")) == (6, "number")
+    assert table.manner["lines_above_header"] == "2"
+    assert len(manner_notes(table)) == 2
+    file = io.BytesIO()
+    table.write(file, {"new": np.array(list("uvwxyz"))})
+    rows = list(excel.load_workbook(file).worksheets[0].iter_rows(values_only=True))
+    assert [row[6] for row in rows] == [None] * 3 + ["new", *"uvwxyz"]
+    assert rows[0][0] == "Report 7"
 
 
 def test_formulas_and_styles_stay(tmp_path, excel):

@@ -7,7 +7,7 @@
   const numbers = new Int32Array(bytes(data.rows).buffer);
   const predicted = new Int16Array(bytes(data.predicted).buffer);
   const given = new Int16Array(bytes(data.given).buffer);
-  const confidence = bytes(data.confidence), odd = bytes(data.odd), shares = bytes(data.shares);
+  const confidence = bytes(data.confidence), flags = bytes(data.flags), shares = bytes(data.shares);
   const voters = new Int16Array(bytes(data.voters).buffer);
   const n = predicted.length, k = data.n_voters;
   const id = (i) => (data.ids ? data.ids[i] : "row " + numbers[i]);
@@ -27,8 +27,8 @@
   const kinds = {
     all: () => true,
     labelled: (i) => given[i] >= 0,
-    unsure: (i) => given[i] < 0 && confidence[i] < 255 * data.unsure,
-    odd: (i) => odd[i] === 1,
+    unsure: (i) => given[i] < 0 && !!(flags[i] & 2),
+    odd: (i) => !!(flags[i] & 1),
     next: (i) => badges.has(i) && !badges.get(i).alert,
     doubt: (i) => badges.has(i) && badges.get(i).alert,
   };
@@ -115,7 +115,7 @@
       if (lit[i] !== which) continue;
       const x = left + at[2 * i] * scale, y = top + at[2 * i + 1] * scale;
       if (x < -20 || y < -20 || x > right || y > bottom) continue;
-      const code = predicted[i], sure = byConfidence ? Math.round(confidence[i] / 25.5) : 0;
+      const code = predicted[i], sure = byConfidence ? Math.round(confidence[i] / 10) : 0;
       const place = 11 * (code + 1) + sure;
       if (!drawn[place]) {
         const own = code < 0 ? data.gray : data.colors[code % data.colors.length];
@@ -186,8 +186,8 @@
     const list = make("dl", undefined, box);
     const line = (what, value) => { make("dt", what, list); make("dd", value, list); };
     line("label", given[i] < 0 ? "none" : name(given[i]));
-    line("predicted", name(predicted[i]) + ", confidence " + Math.round(confidence[i] / 2.55) + " %");
-    if (odd[i]) line("note", "lies off its neighbours’ surface");
+    line("predicted", name(predicted[i]) + ", confidence " + confidence[i] + " %");
+    if (flags[i] & 1) line("note", "lies off its neighbours’ surface");
     data.columns.slice(0, most).forEach((column, c) => line(column, data.cells[c][i]));
     for (let v = 0, first = true; v < k; v++) {
       const j = voters[i * k + v], share = shares[i * k + v];

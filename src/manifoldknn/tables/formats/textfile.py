@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,13 +36,21 @@ from manifoldknn.tables.formats.records import (
     whole_records,
 )
 from manifoldknn.tables.formats.source import Source
-from manifoldknn.tables.table import Column, Table, TableError, check_names, named_columns
+from manifoldknn.tables.table import (
+    Column,
+    Table,
+    TableError,
+    check_names,
+    named_columns,
+    rows_above,
+)
 
 _CHUNK_ROWS = 1024  # of the slow way, and of writing
 _KEPT_PER_ROW = 32  # bytes of text; longer columns are read again if anybody asks
 _DELIMITERS = "\t;|,"
 _ALIKE = 0.8  # of the first rows
 _SAMPLE = 1 << 16  # bytes, from which the separator and the decimal mark are found out
+_POINT = re.compile(r"\s*[+-]?\d*\.\d+\s*")
 _POOL = pa.system_memory_pool()  # which gives back what is freed, unlike Arrow's own
 
 
@@ -69,13 +78,16 @@ class TextTable(Table):
         text = sample.decode("utf-8", "replace").lstrip("\ufeff")
         self._delimiter = delimiter or _separator(text)
         records = _records(text, self._delimiter)
-        self._above = _preamble(records, self._delimiter)
+        hint = bool(records) and is_hint(self._delimiter.join(records[0]), self._delimiter)
+        self._above = rows_above(records[hint:])
         header, self._header_end = next(self._slow_records(), ([""], 0))
         self.names = named_columns(header)
         check_names(self.names, path, unnamed_first=True)
         self.index_names = [name for name in self.names[:1] if not name.strip()]
         found = cells.decimal_mark(chain.from_iterable(records[self._above :]))
         self.decimal = found or ("." if self._delimiter == "," else "")
+        points = any(_POINT.fullmatch(cell) for record in records for cell in record)
+        self._mark = found or ("," if self._delimiter == ";" and not points else ".")
         self._ends: list[NDArray[np.int64]] | None = None  # of records, a block at a time
         # By column and block: numbers, or Arrow text. Other columns are read when asked for.
         self._kept: dict[str, list[Any]] = {}
@@ -190,7 +202,7 @@ class TextTable(Table):
         if column.dtype.kind == "b":
             return ["true" if value else "false" for value in column.tolist()]
         if column.dtype.kind == "f":
-            return [f"{value:.6g}".replace(".", self.decimal or ".") for value in column.tolist()]
+            return [f"{value:.6g}".replace(".", self._mark) for value in column.tolist()]
         return list(map(str, column.tolist()))
 
     def _numbers(self, column: Any) -> NDArray[np.float64] | None:
@@ -281,23 +293,3 @@ def _separator(text: str) -> str:
         often = max(set(widths), key=widths.count, default=1)
         alike[delimiter] = widths.count(often) > _ALIKE * len(widths) and often > 2
     return next((d for d in _DELIMITERS if alike[d]), max(reversed(_DELIMITERS), key=first.count))
-
-
-def _preamble(records: list[list[str]], delimiter: str) -> int:
-    """Return how many records stand above the header.
-
-    They have one cell filled, or less than half of what rows have. None do if what follows them
-    begins with a digit, as rows do: then the header is cut otherwise, and that is told.
-
-    >>> _preamble([["Run 7", "", ""], ["a", "b", "c"], ["1", "2", "3"], ["4", "5", "6"]], ",")
-    1
-    """
-    if records and is_hint(delimiter.join(records[0]), delimiter):
-        records = records[1:]
-    filled = [sum(map(bool, map(str.strip, record))) for record in records]
-    usual = sorted(filled)[len(filled) // 2] if filled else 0
-    least = max(min(usual, 2), usual / 2)
-    here = next((place for place, count in enumerate(filled) if count >= least), 0)
-    if here >= len(filled) // 2:
-        return 0
-    return 0 if any(cell.strip().lstrip("+-.")[:1].isdigit() for cell in records[here]) else here

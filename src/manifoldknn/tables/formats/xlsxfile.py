@@ -20,18 +20,20 @@ from manifoldknn.tables.table import (
     check_names,
     named_columns,
     number_text,
+    rows_above,
 )
 
 _DAY = 86400.0
 _EPOCH = datetime(1970, 1, 1)
 _CHUNK_ROWS = 8192
+_SAMPLE = 1000  # rows that tell where the header is
 
 
 class ExcelTable(Table):
     """A sheet of a workbook; formulas count as what Excel made of them last.
 
-    A row above which all is blank is the header. What is written is the whole workbook, with its
-    formulas, and new columns on the right of this sheet.
+    The first row that is filled as others are is the header. What is written is the whole workbook,
+    with its formulas, and new columns on the right of this sheet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,6 +48,9 @@ class ExcelTable(Table):
         self._sheet, rows = next(iter(filled.items()))
         self._others = list(filled)[1:]
         self._places = [place for place, row in enumerate(rows, 1) if _is_filled(row)]
+        first = [[_text(v) for v in rows[place - 1]] for place in self._places[:_SAMPLE]]
+        self._above = rows_above(first)
+        self._places = self._places[self._above :]
         header, *rows = (rows[place - 1] for place in self._places)
         width = 1 + max(i for row in (header, *rows) for i, value in enumerate(row) if _is(value))
         self.names = named_columns(["" if v is None else str(v) for v in header[:width]])
@@ -57,8 +62,9 @@ class ExcelTable(Table):
     @property
     def manner(self) -> dict[str, str]:
         """Which sheet is read, and which are not."""
-        others = {"other_sheets": ", ".join(self._others)} if self._others else {}
-        return {"sheet": self._sheet} | others
+        found = {"other_sheets": ", ".join(self._others)} if self._others else {}
+        found |= {"lines_above_header": str(self._above)} if self._above else {}
+        return {"sheet": self._sheet} | found
 
     def texts(self, names: list[str], then: Sequence[str] | None = None) -> dict[str, list[str]]:
         """Return whole columns as text, "" where empty."""
