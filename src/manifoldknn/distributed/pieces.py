@@ -13,6 +13,7 @@ import numpy as np
 
 from manifoldknn.base import Array, Ints
 from manifoldknn.base.csr import narrowest
+from manifoldknn.base.heap import freed_arrays_kept
 from manifoldknn.distributed.cells import Cells, sample_size, sampled_rows
 from manifoldknn.distributed.edges import (
     Listed,
@@ -45,7 +46,8 @@ def made(path: str, stage: str, number: int, make: Callable[..., Piece], *how: A
     folder = Folder(path)
     note = folder.note(stage, number)
     if note is None:
-        note, arrays = make(folder, number, *how)
+        with freed_arrays_kept():
+            note, arrays = make(folder, number, *how)
         folder.write(stage, number, note, **arrays)
     return note
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import manifoldknn.distributed.pieces as pieces
+from manifoldknn.base.heap import freed_arrays_kept
 from manifoldknn.distributed.folder import Folder
 from manifoldknn.distributed.walk.lines import DaskLinks, abandon, open_inbox
 from manifoldknn.distributed.walk.walking import OwnRows, walked_together
@@ -227,8 +228,9 @@ def walk_task(
     )  # fmt: skip
     links, done = DaskLinks(run, rank, addresses), False
     try:
-        threads = int(get_worker().state.nthreads)
-        found = walked_together(links, rows, n_classes, np.array(prior), n_jobs=threads, **settings)
+        settings |= {"n_jobs": int(get_worker().state.nthreads)}
+        with freed_arrays_kept():
+            found = walked_together(links, rows, n_classes, np.array(prior), **settings)
         done = True
     finally:
         links.close(done=done)
