@@ -7,6 +7,7 @@ walk is one task per worker, and begins again on whoever is left.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE = 60.0  # seconds without any worker
 _ATTEMPTS = 6  # of a walk
+_BETWEEN_LOOKS = 0.25  # seconds until somebody looks whether workers are there
 
 
 class Stages:
@@ -73,8 +75,9 @@ class Stages:
 
     def wait(self, futures: list[Any], stage: str) -> None:
         """Wait until tasks are done; raise what they raised, or that the workers are gone."""
-        seen = time.monotonic()
+        seen, stirred = time.monotonic(), _stirred_by(futures)
         while True:
+            stirred.clear()
             done = [future for future in futures if future.done()]
             failed = next((future for future in done if future.status != "finished"), None)
             if failed is not None:
@@ -91,7 +94,7 @@ class Stages:
                     f"No worker has been there for {_PATIENCE:.0f} seconds during {stage!r}: start "
                     "workers, and go on with resume=True where there is a checkpoint."
                 )
-            time.sleep(0.05 if len(futures) < 4 else 0.2)
+            stirred.wait(_BETWEEN_LOOKS)
 
     def workers(self) -> list[str]:
         """Return the addresses of the workers that are there; none if the scheduler is gone."""
@@ -139,11 +142,13 @@ class Stages:
             )
             for rank, address in enumerate(addresses)
         ]  # fmt: skip
-        while not all(future.done() for future in futures):
-            gone = set(addresses) - set(self.workers())
-            if gone or any(future.status == "error" for future in futures):
+        stirred = _stirred_by(futures)
+        while not set(addresses) - set(self.workers()):
+            stirred.clear()
+            states = {future.status for future in futures}
+            if "error" in states or "pending" not in states:
                 break
-            time.sleep(0.05)
+            stirred.wait(_BETWEEN_LOOKS)
         failed = next((future for future in futures if future.status != "finished"), None)
         if failed is None:
             notes = [self.folder.note("walk", number) or {} for number in range(len(n_rows))]
@@ -159,6 +164,14 @@ class Stages:
             raise (serious or causes)[0]
         logger.info("the walk begins again on whoever is left")
         return None
+
+
+def _stirred_by(futures: list[Any]) -> threading.Event:
+    """Return what is set whenever one of some futures is done."""
+    stirred = threading.Event()
+    for future in futures:
+        future.add_done_callback(lambda _: stirred.set())
+    return stirred
 
 
 def _together(notes: list[dict[str, Any]]) -> dict[str, Any]:
