@@ -7,7 +7,7 @@ accurate as far as the vote looks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from manifoldknn.base import Ints
 from manifoldknn.distributed.walk.recipe import SharedRecipe, shared_recipe
-from manifoldknn.distributed.walk.shared import Counted, Links, Shared
+from manifoldknn.distributed.walk.shared import Counted, Links, Shared, on_lines
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.search.neighbors import Neighbors
-from manifoldknn.vote.densities import FIRST_REACH, class_densities
+from manifoldknn.vote.densities import FIRST_REACH, Densities, class_densities
 from manifoldknn.vote.doubt import usual_density
 from manifoldknn.vote.hidden import hidden_groups, hidden_tolerance
 from manifoldknn.vote.shared_graph import SharedGraph
@@ -37,6 +37,8 @@ from manifoldknn.walk.iteration import LONG_WALK
 from manifoldknn.walk.normalized import NormalizedGraph
 
 _GROUPS = 1000  # of rows, on all machines, that a preconditioner solves exactly
+_WAITING = 2  # walks, beside one per thread, that go on while others wait for machines,
+_UNDER_WAY = 200_000  # and rows of a machine times walks at once, for their memory
 _CLOSER = 0.1  # of the tolerance: machines that share rows then agree with one that has all
 
 
@@ -134,13 +136,14 @@ def walked_together(
     )  # fmt: skip
     labels = _Labels(everyone, rows)
     alpha = chosen_alpha(alpha, "classes", len(labels.codes), int(rows.bounds[-1]))
-    walk = _Walk(recipe, codes, rows.codes, n_classes, alpha, tol, max_iter, n_jobs)
+    walk = _Walk(links, recipe, codes, rows.codes, n_classes, alpha, tol, max_iter, n_jobs)
     reach, start, n_iter, free = FIRST_REACH, None, 0, isinstance(sharpness, str)
     groups = labels.groups() if free and n_classes > 1 else []
+    hiding = [labels.here(group) for group in groups]
     logs: NDArray[np.float64] = np.empty((0, n_classes))
     typical = -np.inf
     while True:  # until densities are accurate as far as the vote looks
-        found = walk.from_labels(reach, start)
+        found, *hidden = walk.at_once([None, *hiding], reach, start)
         n_iter, known = n_iter or found.n_iter, found.similarities
         unlabeled = known.logs[: len(rows.codes)][rows.codes < 0]
         reach = resolved_reach(unlabeled, found.reach, everyone)
@@ -148,8 +151,10 @@ def walked_together(
             usual = usual_sharpness(unlabeled, everyone) if free else sharpness
             beta = float(usual)
             if groups:
-                hidden = [walk.hidden(labels.here(group), found.reach) for group in groups]
-                logs = np.concatenate([labels.in_order(*pair) for pair in zip(groups, hidden)])
+                if any(densities.reach < found.reach for densities in hidden):
+                    hidden = walk.at_once(hiding, found.reach)
+                told = [densities.log_values for densities in hidden]
+                logs = np.concatenate([labels.in_order(*pair) for pair in zip(groups, told)])
                 given = labels.codes[np.concatenate(groups)]
                 beta = best_sharpness(logs, given, prior, float(usual))
                 typical = usual_density(logs, given)
@@ -158,9 +163,9 @@ def walked_together(
             break
         start = known.logarithms()
     counted = recipe.together.counted
-    told = bool((np.isfinite(logs).sum(axis=1) > 1).any())
+    calibrated = free and bool((np.isfinite(logs).sum(axis=1) > 1).any())
     return WalkedRows(
-        known.rows(slice(0, len(rows.codes))), sigma, alpha, beta, free and told, typical, n_iter,
+        known.rows(slice(0, len(rows.codes))), sigma, alpha, beta, calibrated, typical, n_iter,
         found.converged, counted.halo_bytes, counted.halo_numbers,
     )  # fmt: skip
 
@@ -196,6 +201,7 @@ class _Walk:
 
     def __init__(
         self,
+        links: Links,
         recipe: SharedRecipe,
         codes: Ints,
         own_codes: Ints,
@@ -205,11 +211,11 @@ class _Walk:
         max_iter: int,
         n_jobs: int,
     ) -> None:
+        self._links, self._n_jobs = links, n_jobs
         self._together, self._own, self._n_classes = recipe.together, own_codes, n_classes
-        self._alpha, self._tol, self._max_iter, self._n_jobs = alpha, tol, max_iter, n_jobs
+        self._alpha, self._tol, self._max_iter = alpha, tol, max_iter
         self._graph = recipe.constrained(codes)
         self._shared = SharedGraph(recipe, self._graph, codes, alpha, self._way())
-        self._ready = self._shared.ready(self._graph, n_jobs=n_jobs)
 
     def _way(self) -> Way:
         """Return the way of `chosen_way` where a graph is iterated; groups are of own rows."""
@@ -220,23 +226,40 @@ class _Walk:
         levels = aggregates(log_s, coarsest=coarsest) if n > coarsest else (np.arange(n),)
         return Way("iterate", levels if together.all(bool(levels)) else ())
 
-    def from_labels(self, reach: float, start: Any) -> Walked:
-        """Walk from all labels."""
+    def at_once(
+        self, hiding: Sequence[Ints | None], reach: float, start: NDArray[np.float64] | None = None
+    ) -> list[Any]:
+        """Return walks without the labels of some own rows each, or with all where that is None.
+
+        Those are `Densities` of these rows, this is a `Walked` that may have a `start`.
+        """
+        most = self._n_jobs + (_WAITING if self._links.size > 1 else 0)
+        at_once = max(1, min(most, len(hiding), _UNDER_WAY // max(1, len(self._own))))
+        inner = max(1, self._n_jobs // at_once)
+
+        def walk(rows: Ints | None) -> Any:
+            if rows is None:
+                return self._from_labels(reach, start, inner)
+            return self._hidden(rows, reach, inner)
+
+        return on_lines(self._links, walk, hiding, at_once)
+
+    def _from_labels(self, reach: float, start: Any, n_jobs: int) -> Walked:
         labeled = np.flatnonzero(self._own >= 0)
         return walk_by_class(
-            self._ready, labeled, self._own[labeled], self._n_classes, self._alpha,
-            tol=_CLOSER * self._tol, max_iter=self._max_iter, reach=reach, start=start,
+            self._shared.ready(self._graph, n_jobs=n_jobs), labeled, self._own[labeled],
+            self._n_classes, self._alpha, tol=_CLOSER * self._tol, max_iter=self._max_iter,
+            reach=reach, start=start,
         )  # fmt: skip
 
-    def hidden(self, rows: Ints, reach: float) -> NDArray[np.float64]:
-        """Return log f of own rows while their labels, and those of other machines, are hidden."""
+    def _hidden(self, rows: Ints, reach: float, n_jobs: int) -> Densities:
+        """Walk while labels of own rows, and those of other machines, are hidden."""
         visible = self._own.copy()
         visible[rows] = -1
         labeled = np.flatnonzero(visible >= 0)
         graph = self._shared.recipe.constrained(self._together.halo(visible))
-        found = class_densities(
-            self._shared.ready(graph, n_jobs=self._n_jobs), labeled, visible[labeled],
+        return class_densities(
+            self._shared.ready(graph, n_jobs=n_jobs), labeled, visible[labeled],
             self._n_classes, self._alpha, tol=_CLOSER * hidden_tolerance(self._tol),
             max_iter=self._max_iter, reach=reach, rows=rows, settle=True,
         )  # fmt: skip
-        return found.log_values
