@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manifoldknn.base import Array, Ints
 from manifoldknn.base.csr import narrowest
@@ -119,22 +120,25 @@ _ROW_NAMES = ("X", "order", "cell")
 
 
 def route(folder: Folder, number: int, probes: int) -> Piece:
-    """Nearest cells of the rows of a part."""
+    """Nearest cells of the rows of a part, and their coordinates."""
     known, X = cells_in(folder), folder.read("part", number, "X", mapped=True)
     out = np.empty((len(X), min(probes, len(known.centers))), dtype=np.int32)
+    points = np.empty((len(X), known.centers.shape[1]), dtype=np.float32)
     for at in range(0, len(X), _ROWS):
-        out[at : at + _ROWS] = known.nearest(known.projected(X[at : at + _ROWS]), probes)
-    return {}, {"near": out}
+        some = slice(at, at + _ROWS)
+        points[some] = known.projected(X[some])
+        out[some] = known.nearest(points[some], probes)
+    return {}, {"near": out, "points": points}
 
 
 def find(folder: Folder, owner: int, offsets: list[int], n_neighbors: int) -> Piece:
     """Candidates in the cells of an owner, for the rows of all parts that ask for them."""
     known, of_cell = cells_in(folder), folder.read("split", 0, "part")
-    search = owner_search(folder, owner, offsets[owner])
+    search = owner_search(folder, owner, offsets[owner], folder.read("route", owner, "points"))
     count, number = candidate_number(n_neighbors, known), narrowest(offsets[-1])
     out: dict[str, Array] = {}
     for asking in range(len(offsets) - 1):
-        near = folder.read("route", asking, "near", mapped=True)
+        near, points = (folder.read("route", asking, name, mapped=True) for name in _ROUTED)
         X, order = (folder.read("part", asking, name, mapped=True) for name in ("X", "order"))
         rows, found = [], []
         for at in range(0, len(near), _ROWS):
@@ -142,14 +146,13 @@ def find(folder: Folder, owner: int, offsets: list[int], n_neighbors: int) -> Pi
             some[of_cell[some] != owner] = -1
             here = np.flatnonzero((some >= 0).any(axis=1))
             if len(here):
-                asked = X[at + here]
-                points = known.projected(asked)
-                answer = search.nearest(asked, points, some[here], count + 1)
-                answer = without(answer, order[at + here])
+                rows_here = at + here
+                answer = search.nearest(X[rows_here], points[rows_here], some[here], count + 1)
+                answer = without(answer, order[rows_here])
                 most = np.iinfo(number).max
                 answer["order"] = np.minimum(answer["order"], most).astype(number)
                 answer["number"] = answer["number"].astype(number)
-                rows.append(at + here)
+                rows.append(rows_here)
                 found.append(answer)
         out[f"row{asking}"] = np.concatenate([np.empty(0, dtype=np.intp), *rows])
         for name in found[0] if found else ():
@@ -157,10 +160,15 @@ def find(folder: Folder, owner: int, offsets: list[int], n_neighbors: int) -> Pi
     return {}, out
 
 
-def owner_search(folder: Folder, owner: int, start: int) -> OwnerSearch:
-    """Open the search through the cells of an owner."""
+_ROUTED = ("near", "points")
+
+
+def owner_search(
+    folder: Folder, owner: int, start: int, points: NDArray[np.float32] | None = None
+) -> OwnerSearch:
+    """Open the search through the cells of an owner, given the coordinates of its rows if known."""
     X, order, cell = (folder.read("part", owner, name) for name in _ROW_NAMES)
-    return OwnerSearch(cells_in(folder), X, order, cell, start)
+    return OwnerSearch(cells_in(folder), X, order, cell, start, points)
 
 
 def lists(folder: Folder, number: int, offsets: list[int], n_neighbors: int) -> Piece:
