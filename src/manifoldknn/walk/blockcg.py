@@ -16,6 +16,7 @@ from manifoldknn.base import Array, Floats, Ints
 
 Block = Array
 Watch = Callable[[int, float, Callable[[Ints], Block]], bool]
+Conditioned = Callable[[Block], tuple[Block, Floats]]
 
 _ROWS_AT_ONCE = 64
 _LEAST = np.finfo(np.float64).tiny
@@ -23,13 +24,14 @@ _LEAST = np.finfo(np.float64).tiny
 
 def block_cg(
     apply: Callable[[Block], Block], rhs: Block, *, tol: float | Floats, max_iter: int,
-    precondition: Callable[[Block], Block] | None = None, watch: Watch | None = None,
+    precondition: Conditioned | None = None, watch: Watch | None = None,
     total: Callable[[Any], Any] = lambda sums: sums,
 ) -> tuple[Block, int, bool]:  # fmt: skip
     """Solve ``A x = b`` for every column of `rhs`, A symmetric positive definite.
 
-    `apply` returns the product of A with a block, `precondition` about A⁻¹ times one, symmetric and
-    positive definite; both return new arrays. `rhs` is of the precision to work in. A column has
+    `apply` returns the product of A with a block r. `precondition` returns z, about A⁻¹r, symmetric
+    and positive definite, and what columns of r times those of r and of z are, two rows of sums
+    over all machines. Both return new arrays. `rhs` is of the precision to work in. A column has
     converged when ``‖b - Ax‖ ≤ tol·‖b‖``; columns of zeros are answered by zeros. `watch` is
     handed, after each product, their number so far, the largest ``‖b - Ax‖/‖b‖``, and a function
     that returns some rows of x. If it returns True, x is good enough. `total` returns sums over
@@ -44,12 +46,12 @@ def block_cg(
     (True, 2, True)
     """
     solution = np.zeros_like(rhs)
-    squared = total(_column_dots(rhs, rhs))
+    squared = total(column_dots(rhs, rhs))
     active = np.flatnonzero(squared > 0)
     x, r = _columns(solution, active), _columns(rhs, active)
     rr = squared[active]
-    z = r if precondition is None else precondition(r)
-    direction, rz = z.copy(), rr if precondition is None else total(_column_dots(r, z))
+    z, (_, rz) = (r, (rr, rr)) if precondition is None else precondition(r)
+    direction = z.copy()
     wanted = np.broadcast_to(tol, squared.shape)[active]
     goal = np.square(wanted) * rr
     scratch = np.empty_like(r)
@@ -57,15 +59,14 @@ def block_cg(
     while active.size and n_iter < max_iter:
         product = apply(direction)
         n_iter += 1
-        step = (rz / total(_column_dots(direction, product))).astype(rhs.dtype)
+        step = (rz / total(column_dots(direction, product))).astype(rhs.dtype)
         x += _scaled(direction, step, scratch)
         r -= _scaled(product, step, scratch)
         if precondition is None:
-            z, rr = r, total(_column_dots(r, r))
+            z, rr = r, total(column_dots(r, r))
             new = rr
         else:
-            z = precondition(r)
-            rr, new = total(np.stack([_column_dots(r, r), _column_dots(r, z)]))
+            z, (rr, new) = precondition(r)
         # Of a residual that has vanished nothing is left to be divided by.
         _scaled(direction, (new / np.maximum(rz, _LEAST)).astype(rhs.dtype), direction)
         direction += z
@@ -110,6 +111,7 @@ def _scaled(block: Block, factors: Block, out: Block) -> Block:
     return out
 
 
-def _column_dots(a: Block, b: Block) -> Floats:
+def column_dots(a: Block, b: Block) -> Floats:
+    """Return what columns of one block times those of another are."""
     # Summed in the precision of the block: einsum is much slower when it has to convert.
     return np.einsum("ij,ij->j", a, b).astype(np.float64)

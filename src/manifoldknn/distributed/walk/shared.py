@@ -137,6 +137,16 @@ class Shared(Alone):
             total += message[cut:].reshape(terms.shape)
         return np.concatenate([own, *ghosts]), total
 
+    def gathered_and_sum(self, values: Any, terms: Floats) -> tuple[Any, Any]:
+        """Return what all machines have, and the `sum` of terms, asked for at once."""
+        # Terms are sums in the precision of the values: nothing is lost.
+        told = np.append(values.ravel(), terms.astype(values.dtype))
+        heard = self.everybody(told)
+        cuts = [len(message) - terms.size for message in heard]
+        blocks = [message[:cut].reshape(-1, values.shape[1]) for message, cut in zip(heard, cuts)]
+        ends = [message[cut:].reshape(terms.shape) for message, cut in zip(heard, cuts)]
+        return np.concatenate(blocks), np.add.reduce(ends, axis=0, dtype=np.float64)
+
     def _handed(self, own: Array) -> list[Array]:
         """Return what each rank gets of own rows for its halo, and count it."""
         handed = [np.ascontiguousarray(own[rows]) for rows in self.sent]

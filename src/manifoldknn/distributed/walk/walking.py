@@ -39,7 +39,7 @@ from manifoldknn.walk.normalized import NormalizedGraph
 _GROUPS = 1000  # of rows, on all machines, that a preconditioner solves exactly
 _WAITING = 2  # walks, beside one per thread, that go on while others wait for machines,
 _UNDER_WAY = 200_000  # and rows of a machine times walks at once, for their memory
-_CLOSER = 0.1  # of the tolerance: machines that share rows then agree with one that has all
+_CLOSER = 0.3  # of the tolerance: machines that share rows then agree with one that has all
 
 
 @dataclass(frozen=True)
