@@ -98,15 +98,27 @@ def assign(folder: Folder, chunk: int, start: int, classes: list[int]) -> Piece:
 
 def part(folder: Folder, number: int, n_chunks: int) -> Piece:
     """Bring the rows of a part together, sorted by cell and number in the input."""
-    of_cell = folder.read("split", 0, "part")
-    names, found = ("X", "cell", "order", "codes"), []
+    of_cell, here = folder.read("split", 0, "part"), []
     for chunk in range(n_chunks):
-        here = of_cell[folder.read("assign", chunk, "cell")] == number
-        some = np.flatnonzero(here)
-        found.append([folder.read("assign", chunk, name, mapped=True)[some] for name in names])
-    columns = dict(zip(names, (np.concatenate(column) for column in zip(*found))))
+        cell = folder.read("assign", chunk, "cell")
+        here.append(np.flatnonzero(of_cell[cell] == number))
+
+    def rows_of(chunk: int, name: str) -> Array:
+        return folder.read("assign", chunk, name, mapped=True)[here[chunk]]
+
+    names, chunks = ("cell", "order", "codes"), range(n_chunks)
+    columns = {name: np.concatenate([rows_of(c, name) for c in chunks]) for name in names}
     place = np.lexsort((columns["order"], columns["cell"]))
-    return {"rows": len(place)}, {name: values[place] for name, values in columns.items()}
+    out = {name: values[place] for name, values in columns.items()}
+    to, end = np.empty_like(place), 0
+    to[place] = np.arange(len(place))
+    for chunk in chunks:  # rows may be wide: each goes straight to its place
+        rows = rows_of(chunk, "X")
+        if not chunk:
+            out["X"] = np.empty((len(place), rows.shape[1]), dtype=rows.dtype)
+        out["X"][to[end : end + len(rows)]] = rows
+        end += len(rows)
+    return {"rows": len(place)}, out
 
 
 def truth(folder: Folder, number: int, n_chunks: int, count: int) -> Piece:
