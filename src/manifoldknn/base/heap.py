@@ -13,7 +13,7 @@ from weakref import WeakSet
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # names in <malloc.h> begin with M_
 _LARGE = 1 << 22
 _VERY_LARGE = 1 << 25  # bytes: the most that the C library does not ask the system for each time
-_KEPT = 1 << 28
+_KEPT = 1 << 26
 _spare: WeakSet[Any] = WeakSet()
 
 
