@@ -7,7 +7,7 @@ accurate as far as the vote looks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from manifoldknn.distributed.walk.recipe import SharedRecipe, shared_recipe
 from manifoldknn.distributed.walk.shared import Counted, Links, Shared, on_lines
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.search.neighbors import Neighbors
-from manifoldknn.vote.densities import FIRST_REACH, Densities, class_densities
+from manifoldknn.vote.densities import FIRST_REACH, class_densities
 from manifoldknn.vote.doubt import usual_density
 from manifoldknn.vote.hidden import hidden_groups, hidden_tolerance
 from manifoldknn.vote.shared_graph import SharedGraph
@@ -143,7 +143,7 @@ def walked_together(
     logs: NDArray[np.float64] = np.empty((0, n_classes))
     typical = -np.inf
     while True:  # until densities are accurate as far as the vote looks
-        found, *hidden = walk.at_once([None, *hiding], reach, start)
+        found = walk.from_labels(reach, start)
         n_iter, known = n_iter or found.n_iter, found.similarities
         unlabeled = known.logs[: len(rows.codes)][rows.codes < 0]
         reach = resolved_reach(unlabeled, found.reach, everyone)
@@ -151,10 +151,8 @@ def walked_together(
             usual = usual_sharpness(unlabeled, everyone) if free else sharpness
             beta = float(usual)
             if groups:
-                if any(densities.reach < found.reach for densities in hidden):
-                    hidden = walk.at_once(hiding, found.reach)
-                told = [densities.log_values for densities in hidden]
-                logs = np.concatenate([labels.in_order(*pair) for pair in zip(groups, told)])
+                hidden = walk.hidden(hiding, found.reach)
+                logs = np.concatenate([labels.in_order(*pair) for pair in zip(groups, hidden)])
                 given = labels.codes[np.concatenate(groups)]
                 beta = best_sharpness(logs, given, prior, float(usual))
                 typical = usual_density(logs, given)
@@ -216,6 +214,7 @@ class _Walk:
         self._alpha, self._tol, self._max_iter = alpha, tol, max_iter
         self._graph = recipe.constrained(codes)
         self._shared = SharedGraph(recipe, self._graph, codes, alpha, self._way())
+        self._ready = self._shared.ready(self._graph, n_jobs=n_jobs)
 
     def _way(self) -> Way:
         """Return the way of `chosen_way` where a graph is iterated; groups are of own rows."""
@@ -226,40 +225,30 @@ class _Walk:
         levels = aggregates(log_s, coarsest=coarsest) if n > coarsest else (np.arange(n),)
         return Way("iterate", levels if together.all(bool(levels)) else ())
 
-    def at_once(
-        self, hiding: Sequence[Ints | None], reach: float, start: NDArray[np.float64] | None = None
-    ) -> list[Any]:
-        """Return walks without the labels of some own rows each, or with all where that is None.
+    def from_labels(self, reach: float, start: Any) -> Walked:
+        """Walk from all labels."""
+        labeled = np.flatnonzero(self._own >= 0)
+        return walk_by_class(
+            self._ready, labeled, self._own[labeled], self._n_classes, self._alpha,
+            tol=_CLOSER * self._tol, max_iter=self._max_iter, reach=reach, start=start,
+        )  # fmt: skip
 
-        Those are `Densities` of these rows, this is a `Walked` that may have a `start`.
-        """
+    def hidden(self, hiding: list[Ints], reach: float) -> list[NDArray[np.float64]]:
+        """Return log f of groups of own rows, each while their labels are hidden everywhere."""
         most = self._n_jobs + (_WAITING if self._links.size > 1 else 0)
         at_once = max(1, min(most, len(hiding), _UNDER_WAY // max(1, len(self._own))))
         inner = max(1, self._n_jobs // at_once)
+        return on_lines(self._links, lambda rows: self._hidden(rows, reach, inner), hiding, at_once)
 
-        def walk(rows: Ints | None) -> Any:
-            if rows is None:
-                return self._from_labels(reach, start, inner)
-            return self._hidden(rows, reach, inner)
-
-        return on_lines(self._links, walk, hiding, at_once)
-
-    def _from_labels(self, reach: float, start: Any, n_jobs: int) -> Walked:
-        labeled = np.flatnonzero(self._own >= 0)
-        return walk_by_class(
-            self._shared.ready(self._graph, n_jobs=n_jobs), labeled, self._own[labeled],
-            self._n_classes, self._alpha, tol=_CLOSER * self._tol, max_iter=self._max_iter,
-            reach=reach, start=start,
-        )  # fmt: skip
-
-    def _hidden(self, rows: Ints, reach: float, n_jobs: int) -> Densities:
-        """Walk while labels of own rows, and those of other machines, are hidden."""
+    def _hidden(self, rows: Ints, reach: float, n_jobs: int) -> NDArray[np.float64]:
+        """Return that of one group."""
         visible = self._own.copy()
         visible[rows] = -1
         labeled = np.flatnonzero(visible >= 0)
         graph = self._shared.recipe.constrained(self._together.halo(visible))
-        return class_densities(
+        found = class_densities(
             self._shared.ready(graph, n_jobs=n_jobs), labeled, visible[labeled],
             self._n_classes, self._alpha, tol=_CLOSER * hidden_tolerance(self._tol),
             max_iter=self._max_iter, reach=reach, rows=rows, settle=True,
         )  # fmt: skip
+        return found.log_values
