@@ -1,5 +1,6 @@
 """Workers that are killed in the midst of a stage, and workers that do not come back."""
 
+import logging
 import time
 
 import numpy as np
@@ -16,6 +17,7 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 N_PARTS = 6
+AGAIN = "the walk begins again on whoever is left"
 TASKS = {"find": pieces, "seen": pieces, "belonging": pieces, "write": answers}
 
 
@@ -137,6 +139,23 @@ def test_a_worker_that_is_killed_is_done_without(killed, three, expected, monkey
     np.testing.assert_array_equal(codes, expected[0])
     np.testing.assert_allclose(shares, expected[1], atol=1e-4)
     assert not list((tmp_path / "c").glob("aside*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_messages", [400, 700])
+def test_a_worker_that_is_killed_in_the_midst_of_several_walks(
+    n_messages, three, monkeypatch, tmp_path, caplog
+):
+    caplog.set_level(logging.INFO, logger=stages.__name__)
+    X, labels = rows()
+    expected = answers_of(DistributedManifoldKNN(three, n_parts=N_PARTS).fit(X, labels))
+    dies_in("walk", monkeypatch, tmp_path, n_messages)
+    model = DistributedManifoldKNN(three, n_parts=N_PARTS).fit(X, labels)
+    assert (tmp_path / "died in walk").exists()
+    assert [line.message for line in caplog.records].count(AGAIN) == 1
+    codes, shares = answers_of(model)
+    np.testing.assert_array_equal(codes, expected[0])
+    np.testing.assert_allclose(shares, expected[1], atol=1e-3)
 
 
 @pytest.mark.parametrize("stage", [pytest.param("find", marks=pytest.mark.slow), "walk"])

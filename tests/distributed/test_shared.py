@@ -34,6 +34,11 @@ def test_sums_maxima_and_log_sums(size):
 
     def work(links):
         here, block = alone(links), blocks[links.rank]
+        every, total = here.gathered_and_sum(block.astype(np.float32)[: links.rank], block[1:])
+        np.testing.assert_array_equal(
+            every, np.concatenate([b.astype(np.float32)[:rank] for rank, b in enumerate(blocks)])
+        )
+        np.testing.assert_allclose(total, blocks[:, 1:].sum(axis=0), rtol=1e-6, atol=1e-6)
         return here.sum(block), here.max(block), here.log_sum(block), here.all(links.rank < 2)
 
     for total, largest, logs, everybody in in_ranks(size, work):

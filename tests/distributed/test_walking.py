@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from distributed_lines import in_ranks
+from distributed_lines import ThreadLinks, in_ranks
 from manifoldknn import ManifoldKNNClassifier
+from manifoldknn.distributed.walk import walking
+from manifoldknn.distributed.walk.shared import LINE
 from manifoldknn.distributed.walk.walking import OwnRows, walked_together
 from manifoldknn.vote.votes import ClassVote
 from manifoldknn.walk import choose
@@ -86,6 +88,34 @@ def test_machines_that_share_rows_agree_with_one(size, apart):
 
 
 @pytest.mark.usefixtures("iterated")
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_walks_at_once_give_the_same_bits_as_one_after_the_other(monkeypatch, n_jobs):
+    X, labels = blobs(900)
+    one = ManifoldKNNClassifier(n_jobs=1).fit(X, labels)
+    part = np.argsort(np.argsort(X[:, 1])) * 2 // 900
+    monkeypatch.setattr(walking, "_UNDER_WAY", 0)
+    expected, shares = walked(one, part)
+    monkeypatch.setattr(walking, "_UNDER_WAY", 10_000)
+    lines = set()
+    monkeypatch.setattr(ThreadLinks, "exchange", noting(ThreadLinks.exchange, lines))
+    found, others = walked(one, part, n_jobs=n_jobs)
+    assert lines == set(range(6))  # all labels, and five folds
+    np.testing.assert_array_equal(shares, others)
+    assert expected[0].sharpness == found[0].sharpness
+    assert expected[0].halo_bytes == found[0].halo_bytes
+
+
+def noting(exchange, lines):
+    """Return an exchange that notes which lines it is asked for."""
+
+    def noted(links, messages):
+        lines.add(LINE.get())
+        return exchange(links, messages)
+
+    return noted
+
+
+@pytest.mark.usefixtures("iterated")
 def test_rows_shared_out_at_random_and_many_labels():
     X, labels = blobs(600)
     rng = np.random.default_rng(1)
@@ -97,7 +127,6 @@ def test_rows_shared_out_at_random_and_many_labels():
 
 @pytest.mark.usefixtures("iterated")
 def test_long_walks_have_groups_of_rows(monkeypatch):
-    from manifoldknn.distributed.walk import walking
     from manifoldknn.walk import aggregates
 
     for room, name, few in ((walking, "MANY_ROWS", 100), (choose, "MANY_ROWS", 100)):

@@ -75,7 +75,7 @@ def test_the_preconditioner_is_the_sum_of_its_levels(problem, alpha, coarsest):
     linked = np.flatnonzero(normalized.group >= 0)
     Y = np.zeros((len(W), problem.y.max() + 1))
     Y[linked, normalized.group[linked]] = 1 / root[linked]
-    found = Preconditioner(-alpha * s, sparse.csr_array(Y), half, levels, alpha)(
+    found, _ = Preconditioner(-alpha * s, sparse.csr_array(Y), half, levels, alpha)(
         np.eye(len(W), dtype=np.float32)
     )
     P, expected = np.eye(len(W)), np.zeros_like(A)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifoldknn.walk.blockcg import block_cg
+from manifoldknn.walk.blockcg import block_cg, column_dots
 
 
 def spd(n, rng):
@@ -94,6 +94,16 @@ def test_who_watches_sees_all_columns_and_may_stop():
         np.testing.assert_array_equal(unwatched[rows], seen[count])
 
 
+def told(preconditioner):
+    """Return a preconditioner that tells products too."""
+
+    def conditioned(r):
+        z = preconditioner(r)
+        return z, np.stack([column_dots(r, r), column_dots(r, z)])
+
+    return conditioned
+
+
 def test_a_preconditioner_changes_the_way_and_not_the_end():
     rng = np.random.default_rng(3)
     scales = np.logspace(0, 4, 200)
@@ -103,7 +113,7 @@ def test_a_preconditioner_changes_the_way_and_not_the_end():
     plain, slow, _ = block_cg(A.__matmul__, B, tol=1e-9, max_iter=3000)
     inverse = 1 / np.diag(A)[:, None]
     x, quick, converged = block_cg(
-        A.__matmul__, B, tol=1e-9, max_iter=3000, precondition=lambda r: inverse * r
+        A.__matmul__, B, tol=1e-9, max_iter=3000, precondition=told(lambda r: inverse * r)
     )
     assert converged
     assert quick < 0.5 * slow
@@ -111,7 +121,7 @@ def test_a_preconditioner_changes_the_way_and_not_the_end():
     assert (left <= 1.01e-9 * np.linalg.norm(B, axis=0)).all()
     assert (x[:, 2] == 0).all()
     exact, n_iter, _ = block_cg(
-        A.__matmul__, B, tol=1e-9, max_iter=10, precondition=np.linalg.inv(A).__matmul__
+        A.__matmul__, B, tol=1e-9, max_iter=10, precondition=told(np.linalg.inv(A).__matmul__)
     )
     assert n_iter <= 2
     np.testing.assert_allclose(exact, plain, atol=1e-6 * np.abs(plain).max())
@@ -124,7 +134,9 @@ def test_a_column_ends_where_something_is_not_definite(broken):
     (A if broken == "matrix" else M)[5, 5] = -1e3
     rhs = rng.normal(size=(6, 2))
     rhs[5, 0] = 0.0  # this column never meets it
-    x, _, converged = block_cg(A.__matmul__, rhs, tol=1e-8, max_iter=500, precondition=M.__matmul__)
+    x, _, converged = block_cg(
+        A.__matmul__, rhs, tol=1e-8, max_iter=500, precondition=told(M.__matmul__)
+    )
     assert not converged
     assert np.isfinite(x).all()
     np.testing.assert_allclose(A @ x[:, 0], rhs[:, 0], atol=1e-7)

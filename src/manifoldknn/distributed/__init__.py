@@ -13,8 +13,9 @@ over machines and for the `halo`, the rows of others that own rows touch. One ma
 itself; `walk.shared` answers for several, over `walk.lines` between workers. A machine sees own
 rows and its halo as one graph (`walk.recipe`). It eliminates rows that nobody else looks at. Groups
 of rows for long walks are of own rows; the smallest level is of all. Everybody adds up in the order
-of ranks, gets the same bits, and takes the same turns. A worker that goes breaks its lines, and the
-walk begins again on whoever is left.
+of ranks, gets the same bits, and takes the same turns. Walks without some labels go on at once,
+each on a line of its own: while one waits for another machine the next computes. A worker that goes
+breaks its lines, and the walk begins again on whoever is left.
 
 **Answers.** `answers` are read from the folder when they are asked for; `modelfiles` are Parquet.
 `checkpoint` looks after the folder, `cluster` is who does it, `estimator` the class that users see.

@@ -60,7 +60,7 @@ class Cells:
         axes = np.empty((sample.shape[1], 0), dtype=np.float32)
         if sample.shape[1] > COMPONENTS:
             rows = sampled_rows(len(sample), PCA_ROWS, seed)
-            axes = PrincipalAxes(sample - center, rows).leading(COMPONENTS)
+            axes = PrincipalAxes(sample[rows] - center, np.arange(len(rows))).leading(COMPONENTS)
         found = cls(np.empty((0, 0), dtype=np.float32), center, axes)
         points, count = found.projected(sample), cell_count(n_rows)
         with faiss_threads(1) as faiss:
@@ -90,6 +90,9 @@ class Cells:
         for start in range(0, len(points), step):
             some = slice(start, start + step)
             away = norms - 2.0 * (points[some].astype(np.float64) @ centers.T)
+            if count == 1:
+                out[some, 0] = away.argmin(axis=1)
+                continue
             near = np.argpartition(away, count - 1, axis=1)[:, :count]
             order = np.argsort(np.take_along_axis(away, near, axis=1), axis=1)
             out[some] = np.take_along_axis(near, order, axis=1)

@@ -39,7 +39,7 @@ from manifoldknn.vote.votes import class_prior
 logger = logging.getLogger(__name__)
 
 _ROWS_PER_PART = 200_000
-_ROWS_PER_WORKER = 20_000  # fewer are walked over sooner by fewer workers
+_ROWS_PER_WORKER = 50_000  # fewer are walked over sooner by fewer workers
 _WALK = ("sigma", "alpha", "sharpness", "theta", "tree_depth", "tol", "max_iter")
 
 

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manifoldknn.base import Array, Ints
 from manifoldknn.base.csr import narrowest
+from manifoldknn.base.heap import freed_arrays_kept
 from manifoldknn.distributed.cells import Cells, sample_size, sampled_rows
 from manifoldknn.distributed.edges import (
     Listed,
@@ -45,7 +47,8 @@ def made(path: str, stage: str, number: int, make: Callable[..., Piece], *how: A
     folder = Folder(path)
     note = folder.note(stage, number)
     if note is None:
-        note, arrays = make(folder, number, *how)
+        with freed_arrays_kept():
+            note, arrays = make(folder, number, *how)
         folder.write(stage, number, note, **arrays)
     return note
 
@@ -95,15 +98,27 @@ def assign(folder: Folder, chunk: int, start: int, classes: list[int]) -> Piece:
 
 def part(folder: Folder, number: int, n_chunks: int) -> Piece:
     """Bring the rows of a part together, sorted by cell and number in the input."""
-    of_cell = folder.read("split", 0, "part")
-    names, found = ("X", "cell", "order", "codes"), []
+    of_cell, here = folder.read("split", 0, "part"), []
     for chunk in range(n_chunks):
-        here = of_cell[folder.read("assign", chunk, "cell")] == number
-        some = np.flatnonzero(here)
-        found.append([folder.read("assign", chunk, name, mapped=True)[some] for name in names])
-    columns = dict(zip(names, (np.concatenate(column) for column in zip(*found))))
+        cell = folder.read("assign", chunk, "cell")
+        here.append(np.flatnonzero(of_cell[cell] == number))
+
+    def rows_of(chunk: int, name: str) -> Array:
+        return folder.read("assign", chunk, name, mapped=True)[here[chunk]]
+
+    names, chunks = ("cell", "order", "codes"), range(n_chunks)
+    columns = {name: np.concatenate([rows_of(c, name) for c in chunks]) for name in names}
     place = np.lexsort((columns["order"], columns["cell"]))
-    return {"rows": len(place)}, {name: values[place] for name, values in columns.items()}
+    out = {name: values[place] for name, values in columns.items()}
+    to, end = np.empty_like(place), 0
+    to[place] = np.arange(len(place))
+    for chunk in chunks:  # rows may be wide: each goes straight to its place
+        rows = rows_of(chunk, "X")
+        if not chunk:
+            out["X"] = np.empty((len(place), rows.shape[1]), dtype=rows.dtype)
+        out["X"][to[end : end + len(rows)]] = rows
+        end += len(rows)
+    return {"rows": len(place)}, out
 
 
 def truth(folder: Folder, number: int, n_chunks: int, count: int) -> Piece:
@@ -117,22 +132,25 @@ _ROW_NAMES = ("X", "order", "cell")
 
 
 def route(folder: Folder, number: int, probes: int) -> Piece:
-    """Nearest cells of the rows of a part."""
+    """Nearest cells of the rows of a part, and their coordinates."""
     known, X = cells_in(folder), folder.read("part", number, "X", mapped=True)
     out = np.empty((len(X), min(probes, len(known.centers))), dtype=np.int32)
+    points = np.empty((len(X), known.centers.shape[1]), dtype=np.float32)
     for at in range(0, len(X), _ROWS):
-        out[at : at + _ROWS] = known.nearest(known.projected(X[at : at + _ROWS]), probes)
-    return {}, {"near": out}
+        some = slice(at, at + _ROWS)
+        points[some] = known.projected(X[some])
+        out[some] = known.nearest(points[some], probes)
+    return {}, {"near": out, "points": points}
 
 
 def find(folder: Folder, owner: int, offsets: list[int], n_neighbors: int) -> Piece:
     """Candidates in the cells of an owner, for the rows of all parts that ask for them."""
     known, of_cell = cells_in(folder), folder.read("split", 0, "part")
-    search = owner_search(folder, owner, offsets[owner])
+    search = owner_search(folder, owner, offsets[owner], folder.read("route", owner, "points"))
     count, number = candidate_number(n_neighbors, known), narrowest(offsets[-1])
     out: dict[str, Array] = {}
     for asking in range(len(offsets) - 1):
-        near = folder.read("route", asking, "near", mapped=True)
+        near, points = (folder.read("route", asking, name, mapped=True) for name in _ROUTED)
         X, order = (folder.read("part", asking, name, mapped=True) for name in ("X", "order"))
         rows, found = [], []
         for at in range(0, len(near), _ROWS):
@@ -140,14 +158,13 @@ def find(folder: Folder, owner: int, offsets: list[int], n_neighbors: int) -> Pi
             some[of_cell[some] != owner] = -1
             here = np.flatnonzero((some >= 0).any(axis=1))
             if len(here):
-                asked = X[at + here]
-                points = known.projected(asked)
-                answer = search.nearest(asked, points, some[here], count + 1)
-                answer = without(answer, order[at + here])
+                rows_here = at + here
+                answer = search.nearest(X[rows_here], points[rows_here], some[here], count + 1)
+                answer = without(answer, order[rows_here])
                 most = np.iinfo(number).max
                 answer["order"] = np.minimum(answer["order"], most).astype(number)
                 answer["number"] = answer["number"].astype(number)
-                rows.append(at + here)
+                rows.append(rows_here)
                 found.append(answer)
         out[f"row{asking}"] = np.concatenate([np.empty(0, dtype=np.intp), *rows])
         for name in found[0] if found else ():
@@ -155,10 +172,15 @@ def find(folder: Folder, owner: int, offsets: list[int], n_neighbors: int) -> Pi
     return {}, out
 
 
-def owner_search(folder: Folder, owner: int, start: int) -> OwnerSearch:
-    """Open the search through the cells of an owner."""
+_ROUTED = ("near", "points")
+
+
+def owner_search(
+    folder: Folder, owner: int, start: int, points: NDArray[np.float32] | None = None
+) -> OwnerSearch:
+    """Open the search through the cells of an owner, given the coordinates of its rows if known."""
     X, order, cell = (folder.read("part", owner, name) for name in _ROW_NAMES)
-    return OwnerSearch(cells_in(folder), X, order, cell, start)
+    return OwnerSearch(cells_in(folder), X, order, cell, start, points)
 
 
 def lists(folder: Folder, number: int, offsets: list[int], n_neighbors: int) -> Piece:

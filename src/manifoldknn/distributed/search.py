@@ -34,13 +34,17 @@ class OwnerSearch:
     """A search through the cells of one owner.
 
     `rows`, `order` (the number in the input) and `cell` are of its rows, sorted by cell and number;
-    the first of them has the number `start` among the rows of all owners.
+    the first of them has the number `start` among the rows of all owners. `points` are their
+    coordinates, where these are known.
     """
 
-    def __init__(self, cells: Cells, rows: Array, order: Ints, cell: Ints, start: int) -> None:
+    def __init__(
+        self, cells: Cells, rows: Array, order: Ints, cell: Ints, start: int,
+        points: NDArray[np.float32] | None = None,
+    ) -> None:  # fmt: skip
         self._cells, self._rows, self._order, self._start = cells, rows, order, start
         self._single: NDArray[np.float32] | None = None
-        points = cells.projected(rows)
+        points = cells.projected(rows) if points is None else points
         count, width = cells.centers.shape
         numbers = np.arange(len(rows), dtype=np.int64)
         cell = np.ascontiguousarray(cell, dtype=np.int64)

@@ -7,6 +7,7 @@ walk is one task per worker, and begins again on whoever is left.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import manifoldknn.distributed.pieces as pieces
+from manifoldknn.base.heap import freed_arrays_kept
 from manifoldknn.distributed.folder import Folder
 from manifoldknn.distributed.walk.lines import DaskLinks, abandon, open_inbox
 from manifoldknn.distributed.walk.walking import OwnRows, walked_together
@@ -25,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE = 60.0  # seconds without any worker
 _ATTEMPTS = 6  # of a walk
+_BETWEEN_LOOKS = 0.25  # seconds until somebody looks whether workers are there
 
 
 class Stages:
@@ -72,8 +75,9 @@ class Stages:
 
     def wait(self, futures: list[Any], stage: str) -> None:
         """Wait until tasks are done; raise what they raised, or that the workers are gone."""
-        seen = time.monotonic()
+        seen, stirred = time.monotonic(), _stirred_by(futures)
         while True:
+            stirred.clear()
             done = [future for future in futures if future.done()]
             failed = next((future for future in done if future.status != "finished"), None)
             if failed is not None:
@@ -90,7 +94,7 @@ class Stages:
                     f"No worker has been there for {_PATIENCE:.0f} seconds during {stage!r}: start "
                     "workers, and go on with resume=True where there is a checkpoint."
                 )
-            time.sleep(0.05 if len(futures) < 4 else 0.2)
+            stirred.wait(_BETWEEN_LOOKS)
 
     def workers(self) -> list[str]:
         """Return the addresses of the workers that are there; none if the scheduler is gone."""
@@ -138,11 +142,13 @@ class Stages:
             )
             for rank, address in enumerate(addresses)
         ]  # fmt: skip
-        while not all(future.done() for future in futures):
-            gone = set(addresses) - set(self.workers())
-            if gone or any(future.status == "error" for future in futures):
+        stirred = _stirred_by(futures)
+        while not set(addresses) - set(self.workers()):
+            stirred.clear()
+            states = {future.status for future in futures}
+            if "error" in states or "pending" not in states:
                 break
-            time.sleep(0.05)
+            stirred.wait(_BETWEEN_LOOKS)
         failed = next((future for future in futures if future.status != "finished"), None)
         if failed is None:
             notes = [self.folder.note("walk", number) or {} for number in range(len(n_rows))]
@@ -158,6 +164,14 @@ class Stages:
             raise (serious or causes)[0]
         logger.info("the walk begins again on whoever is left")
         return None
+
+
+def _stirred_by(futures: list[Any]) -> threading.Event:
+    """Return what is set whenever one of some futures is done."""
+    stirred = threading.Event()
+    for future in futures:
+        future.add_done_callback(lambda _: stirred.set())
+    return stirred
 
 
 def _together(notes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -227,8 +241,9 @@ def walk_task(
     )  # fmt: skip
     links, done = DaskLinks(run, rank, addresses), False
     try:
-        threads = int(get_worker().state.nthreads)
-        found = walked_together(links, rows, n_classes, np.array(prior), n_jobs=threads, **settings)
+        settings |= {"n_jobs": int(get_worker().state.nthreads)}
+        with freed_arrays_kept():
+            found = walked_together(links, rows, n_classes, np.array(prior), **settings)
         done = True
     finally:
         links.close(done=done)

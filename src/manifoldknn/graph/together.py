@@ -43,6 +43,10 @@ class Alone:
         """Return the `halo` of values and the `sum` of terms of their type, asked for at once."""
         return values, terms
 
+    def gathered_and_sum(self, values: Any, terms: Any) -> tuple[Any, Any]:
+        """Return values of all machines, in order, and the `sum` of terms, asked for at once."""
+        return values, terms
+
     def any(self, truth: Any) -> bool:
         """Tell whether something is true on some machine."""
         return bool(self.max(truth))

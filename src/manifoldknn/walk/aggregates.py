@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from manifoldknn.base import Floats
 from manifoldknn.base.csr import kept_entries, narrowest
 from manifoldknn.graph.together import ALONE, Alone
+from manifoldknn.walk.blockcg import column_dots
 
 _PASSES = 2  # of pairing make one level
 _SWEEPS = 3  # over rows that are not paired yet
@@ -192,6 +194,7 @@ class Preconditioner:
         plain, matrix = 1.0 + alpha * _row_squares(links), own
         self._gathers: list[Any] = []
         self._sums: list[Any] = []  # [P_m D_m⁻¹]: what groups say, and what their rows do
+        self._diagonals: list[NDArray[np.float32]] = []  # D_m⁻¹
         for group in levels:
             diagonal = plain + matrix.diagonal() - alpha * _row_squares(links)
             m = int(group.max(initial=-1)) + 1
@@ -208,6 +211,7 @@ class Preconditioner:
             links, half = sparse.csr_array(gather @ links), top + 0.5 * np.log(square)
             self._gathers.append(gather.astype(np.float32))
             self._sums.append(_beside(spread, 1.0 / diagonal))
+            self._diagonals.append((1.0 / diagonal).astype(np.float32)[:, None])
         if together.size == 1:
             self._mine, smallest = slice(None), (matrix - alpha * (links @ links.T)).toarray()
             smallest[np.diag_indices_from(smallest)] += plain
@@ -229,17 +233,25 @@ class Preconditioner:
         # Symmetric: seen as its transpose, LAPACK needs no copy of it.
         self._inverse = linalg.inv(smallest.T, overwrite_a=True).astype(np.float32)
 
-    def __call__(self, residual: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return M⁻¹ times a block of columns."""
+    def __call__(self, residual: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+        """Return M⁻¹ times a block of columns, and their products with themselves and with that."""
         seen = [residual]
         for gather in self._gathers:
             seen.append(gather @ seen[-1])
-        coarse = own = seen.pop()
-        if self._together.size > 1:
-            coarse = np.zeros((len(self._inverse), residual.shape[1]), dtype=own.dtype)
-            coarse[self._mine] = own
-            coarse = self._together.sum(coarse)
-        out: NDArray[np.float32] = self._inverse[self._mine] @ coarse
+        coarse = seen.pop()
+        if self._together.size == 1:
+            out = self._finished(self._inverse @ coarse, seen)
+            return out, np.stack([column_dots(residual, residual), column_dots(residual, out)])
+        # What levels add to rM⁻¹r is known before the smallest is, so that one question will do.
+        levels = [column_dots(a, b * a) for a, b in zip(seen, self._diagonals)]
+        dots = np.stack([column_dots(residual, residual), np.sum(levels, axis=0)])
+        coarse, dots = self._together.gathered_and_sum(coarse, dots)
+        found = self._inverse @ coarse
+        dots[1] += column_dots(coarse, found)
+        return self._finished(found[self._mine], seen), dots
+
+    def _finished(self, out: NDArray[Any], seen: list[NDArray[Any]]) -> NDArray[Any]:
+        """Return what all levels say, given what the smallest does."""
         for sums in reversed(self._sums):
             out = sums @ np.concatenate([out, seen.pop()])
         return out

@@ -16,19 +16,21 @@ from manifoldknn.base import Array, Floats, Ints
 
 Block = Array
 Watch = Callable[[int, float, Callable[[Ints], Block]], bool]
+Conditioned = Callable[[Block], tuple[Block, Floats]]
 
 _ROWS_AT_ONCE = 64
 
 
 def block_cg(
     apply: Callable[[Block], Block], rhs: Block, *, tol: float | Floats, max_iter: int,
-    precondition: Callable[[Block], Block] | None = None, watch: Watch | None = None,
+    precondition: Conditioned | None = None, watch: Watch | None = None,
     total: Callable[[Any], Any] = lambda sums: sums,
 ) -> tuple[Block, int, bool]:  # fmt: skip
     """Solve ``A x = b`` for every column of `rhs`, A symmetric positive definite.
 
-    `apply` returns the product of A with a block, `precondition` about A⁻¹ times one, symmetric and
-    positive definite; both return new arrays. `rhs` is of the precision to work in. A column has
+    `apply` returns the product of A with a block r. `precondition` returns z, about A⁻¹r, symmetric
+    and positive definite, and what columns of r times those of r and of z are, two rows of sums
+    over all machines. Both return new arrays. `rhs` is of the precision to work in. A column has
     converged when ``‖b - Ax‖ ≤ tol·‖b‖``; columns of zeros are answered by zeros. Where A or the
     preconditioner has lost its digits and is not definite, a column ends as it is, not converged.
     `watch` is handed, after each product, their number so far, the largest ``‖b - Ax‖/‖b‖``, and a
@@ -44,12 +46,12 @@ def block_cg(
     (True, 2, True)
     """
     solution = np.zeros_like(rhs)
-    squared = total(_column_dots(rhs, rhs))
+    squared = total(column_dots(rhs, rhs))
     active = np.flatnonzero(squared > 0)
     x, r = _columns(solution, active), _columns(rhs, active)
     rr = squared[active]
-    z = r if precondition is None else precondition(r)
-    direction, rz = z.copy(), rr if precondition is None else total(_column_dots(r, z))
+    z, (_, rz) = (r, (rr, rr)) if precondition is None else precondition(r)
+    direction = z.copy()
     wanted = np.broadcast_to(tol, squared.shape)[active]
     goal = np.square(wanted) * rr
     scratch = np.empty_like(r)
@@ -57,17 +59,16 @@ def block_cg(
     while active.size and n_iter < max_iter:
         product = apply(direction)
         n_iter += 1
-        curvature = total(_column_dots(direction, product))
+        curvature = total(column_dots(direction, product))
         definite = (curvature > 0) & (rz > 0)
         step = np.divide(rz, curvature, out=np.zeros_like(rz), where=definite).astype(rhs.dtype)
         x += _scaled(direction, step, scratch)
         r -= _scaled(product, step, scratch)
         if precondition is None:
-            z, rr = r, total(_column_dots(r, r))
+            z, rr = r, total(column_dots(r, r))
             new = rr
         else:
-            z = precondition(r)
-            rr, new = total(np.stack([_column_dots(r, r), _column_dots(r, z)]))
+            z, (rr, new) = precondition(r)
         # Of a residual that has vanished nothing is left to be divided by.
         turn = np.divide(new, rz, out=np.zeros_like(rz), where=definite)
         _scaled(direction, turn.astype(rhs.dtype), direction)
@@ -114,6 +115,7 @@ def _scaled(block: Block, factors: Block, out: Block) -> Block:
     return out
 
 
-def _column_dots(a: Block, b: Block) -> Floats:
+def column_dots(a: Block, b: Block) -> Floats:
+    """Return what columns of one block times those of another are."""
     # Summed in the precision of the block: einsum is much slower when it has to convert.
     return np.einsum("ij,ij->j", a, b).astype(np.float64)

@@ -2,11 +2,19 @@
 
 All of it is made of one thing, `Links.exchange`: everybody hands something to everybody. Sums are
 taken in the order of ranks, so that all machines get the same bits and take the same turns.
+
+Several walks may go on at once, each in a thread and on a line of its own: while one waits for
+another machine, the next computes. What a line hears does not depend on the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from itertools import pairwise
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,20 +23,52 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manifoldknn.base import Array, Floats, Ints
+from manifoldknn.base.threads import single_threaded_products
 from manifoldknn.graph.together import Alone
 
 _SIGN = np.int64(-(2**63))
 _ASKED = 256  # places in a range that are asked about at once
 
 
+LINE: ContextVar[int] = ContextVar("LINE", default=0)  # that a thread's messages go over
+
+
 class Links(Protocol):
-    """A line from each machine to every other."""
+    """Lines from each machine to every other."""
 
     rank: int
     size: int
 
     def exchange(self, messages: list[Array]) -> list[Array]:
-        """Hand the message of place r to rank r, and return what each rank handed here."""
+        """Hand the message of place r to rank r, and return what each rank handed here.
+
+        Messages of one line of `LINE` follow each other.
+        """
+
+    def working(self) -> AbstractContextManager[None]:
+        """Count one thread more that works."""
+
+    def idle(self) -> AbstractContextManager[None]:
+        """Count one thread fewer that works."""
+
+
+def on_lines(
+    links: Links, work: Callable[[Any], Any], items: Sequence[Any], n_threads: int
+) -> list[Any]:
+    """Return work(item) of all items, some at once, each on a line of its own.
+
+    Items are begun in order: the first that is not done anywhere goes on everywhere, and so nobody
+    waits for ever.
+    """
+
+    def on_line(numbered: tuple[int, Any]) -> Any:
+        number, item = numbered
+        LINE.set(number)
+        with links.working():
+            return work(item)
+
+    with links.idle(), single_threaded_products(), ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(on_line, enumerate(items, 1)))
 
 
 class Counted:
@@ -36,6 +76,13 @@ class Counted:
 
     def __init__(self) -> None:
         self.halo_bytes, self.halo_numbers = 0, 0
+        self._lock = Lock()
+
+    def add(self, messages: list[Array]) -> None:
+        """Count some messages."""
+        with self._lock:
+            self.halo_numbers += sum(message.size for message in messages)
+            self.halo_bytes += sum(message.nbytes for message in messages)
 
 
 class Shared(Alone):
@@ -90,11 +137,20 @@ class Shared(Alone):
             total += message[cut:].reshape(terms.shape)
         return np.concatenate([own, *ghosts]), total
 
+    def gathered_and_sum(self, values: Any, terms: Floats) -> tuple[Any, Any]:
+        """Return what all machines have, and the `sum` of terms, asked for at once."""
+        # Terms are sums in the precision of the values: nothing is lost.
+        told = np.append(values.ravel(), terms.astype(values.dtype))
+        heard = self.everybody(told)
+        cuts = [len(message) - terms.size for message in heard]
+        blocks = [message[:cut].reshape(-1, values.shape[1]) for message, cut in zip(heard, cuts)]
+        ends = [message[cut:].reshape(terms.shape) for message, cut in zip(heard, cuts)]
+        return np.concatenate(blocks), np.add.reduce(ends, axis=0, dtype=np.float64)
+
     def _handed(self, own: Array) -> list[Array]:
         """Return what each rank gets of own rows for its halo, and count it."""
         handed = [np.ascontiguousarray(own[rows]) for rows in self.sent]
-        self.counted.halo_numbers += sum(message.size for message in handed)
-        self.counted.halo_bytes += sum(message.nbytes for message in handed)
+        self.counted.add(handed)
         return handed
 
     def log_sum(self, logs: Array) -> Array:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from manifoldknn.base import Ints
 from manifoldknn.distributed.walk.recipe import SharedRecipe, shared_recipe
-from manifoldknn.distributed.walk.shared import Counted, Links, Shared
+from manifoldknn.distributed.walk.shared import Counted, Links, Shared, on_lines
 from manifoldknn.graph.constrained import automatic_sigma
 from manifoldknn.search.neighbors import Neighbors
 from manifoldknn.vote.densities import FIRST_REACH, class_densities
@@ -37,7 +37,9 @@ from manifoldknn.walk.iteration import LONG_WALK
 from manifoldknn.walk.normalized import NormalizedGraph
 
 _GROUPS = 1000  # of rows, on all machines, that a preconditioner solves exactly
-_CLOSER = 0.1  # of the tolerance: machines that share rows then agree with one that has all
+_WAITING = 2  # walks, beside one per thread, that go on while others wait for machines,
+_UNDER_WAY = 200_000  # and rows of a machine times walks at once, for their memory
+_CLOSER = 0.3  # of the tolerance: machines that share rows then agree with one that has all
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,10 @@ def walked_together(
     )  # fmt: skip
     labels = _Labels(everyone, rows)
     alpha = chosen_alpha(alpha, "classes", len(labels.codes), int(rows.bounds[-1]))
-    walk = _Walk(recipe, codes, rows.codes, n_classes, alpha, tol, max_iter, n_jobs)
+    walk = _Walk(links, recipe, codes, rows.codes, n_classes, alpha, tol, max_iter, n_jobs)
     reach, start, n_iter, free = FIRST_REACH, None, 0, isinstance(sharpness, str)
     groups = labels.groups() if free and n_classes > 1 else []
+    hiding = [labels.here(group) for group in groups]
     logs: NDArray[np.float64] = np.empty((0, n_classes))
     typical = -np.inf
     while True:  # until densities are accurate as far as the vote looks
@@ -148,7 +151,7 @@ def walked_together(
             usual = usual_sharpness(unlabeled, everyone) if free else sharpness
             beta = float(usual)
             if groups:
-                hidden = [walk.hidden(labels.here(group), found.reach) for group in groups]
+                hidden = walk.hidden(hiding, found.reach)
                 logs = np.concatenate([labels.in_order(*pair) for pair in zip(groups, hidden)])
                 given = labels.codes[np.concatenate(groups)]
                 beta = best_sharpness(logs, given, prior, float(usual))
@@ -158,9 +161,9 @@ def walked_together(
             break
         start = known.logarithms()
     counted = recipe.together.counted
-    told = bool((np.isfinite(logs).sum(axis=1) > 1).any())
+    calibrated = free and bool((np.isfinite(logs).sum(axis=1) > 1).any())
     return WalkedRows(
-        known.rows(slice(0, len(rows.codes))), sigma, alpha, beta, free and told, typical, n_iter,
+        known.rows(slice(0, len(rows.codes))), sigma, alpha, beta, calibrated, typical, n_iter,
         found.converged, counted.halo_bytes, counted.halo_numbers,
     )  # fmt: skip
 
@@ -196,6 +199,7 @@ class _Walk:
 
     def __init__(
         self,
+        links: Links,
         recipe: SharedRecipe,
         codes: Ints,
         own_codes: Ints,
@@ -205,8 +209,9 @@ class _Walk:
         max_iter: int,
         n_jobs: int,
     ) -> None:
+        self._links, self._n_jobs = links, n_jobs
         self._together, self._own, self._n_classes = recipe.together, own_codes, n_classes
-        self._alpha, self._tol, self._max_iter, self._n_jobs = alpha, tol, max_iter, n_jobs
+        self._alpha, self._tol, self._max_iter = alpha, tol, max_iter
         self._graph = recipe.constrained(codes)
         self._shared = SharedGraph(recipe, self._graph, codes, alpha, self._way())
         self._ready = self._shared.ready(self._graph, n_jobs=n_jobs)
@@ -228,14 +233,21 @@ class _Walk:
             tol=_CLOSER * self._tol, max_iter=self._max_iter, reach=reach, start=start,
         )  # fmt: skip
 
-    def hidden(self, rows: Ints, reach: float) -> NDArray[np.float64]:
-        """Return log f of own rows while their labels, and those of other machines, are hidden."""
+    def hidden(self, hiding: list[Ints], reach: float) -> list[NDArray[np.float64]]:
+        """Return log f of groups of own rows, each while their labels are hidden everywhere."""
+        most = self._n_jobs + (_WAITING if self._links.size > 1 else 0)
+        at_once = max(1, min(most, len(hiding), _UNDER_WAY // max(1, len(self._own))))
+        inner = max(1, self._n_jobs // at_once)
+        return on_lines(self._links, lambda rows: self._hidden(rows, reach, inner), hiding, at_once)
+
+    def _hidden(self, rows: Ints, reach: float, n_jobs: int) -> NDArray[np.float64]:
+        """Return that of one group."""
         visible = self._own.copy()
         visible[rows] = -1
         labeled = np.flatnonzero(visible >= 0)
         graph = self._shared.recipe.constrained(self._together.halo(visible))
         found = class_densities(
-            self._shared.ready(graph, n_jobs=self._n_jobs), labeled, visible[labeled],
+            self._shared.ready(graph, n_jobs=n_jobs), labeled, visible[labeled],
             self._n_classes, self._alpha, tol=_CLOSER * hidden_tolerance(self._tol),
             max_iter=self._max_iter, reach=reach, rows=rows, settle=True,
         )  # fmt: skip
