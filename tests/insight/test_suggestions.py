@@ -200,7 +200,15 @@ def test_samples_with_labels_are_fitted_first():
         suggest(model, 5, y=y)
 
 
+@any_problem
 def test_a_row_that_speaks_for_itself_only_is_told_so():
-    ground = bare_ground(ManifoldKNNClassifier(), np.arange(9.0)[:, None], None, None)
+    ground = bare_ground(
+        ManifoldKNNClassifier(),
+        np.arange(9.0)[:, None],
+        None,
+        None,
+        must_link=None,
+        cannot_link=None,
+    )
     told = reasons(ground, np.array([0, 1]), np.array([1, 2]))
     assert told == ["typical of no other row", "typical of about 2 rows around it"]

@@ -48,7 +48,7 @@ class Desk:
         self.rows, self._journal, self._overlap = rows, journal, overlap
         self._first_classes = classes or []
         self._lock = RLock()
-        self._reserved: dict[int, tuple[str, float]] = {}
+        self._seen: dict[str, tuple[int, float]] = {}  # the row of everybody, and since when
         self._rebuild()
         self._learner = Learner(rows.X, estimator, self.labels, journal.keep_queue, journal.queue())
         self._calls: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -187,18 +187,18 @@ class Desk:
             again = (row for row in board.marks if board.blind(row, who, self._overlap))
             first = dict.fromkeys(chain(again, reasons))
             rest = (row for row in range(len(self.rows)) if row not in first)
-            free = (row for row in chain(first, rest) if self._is_free(row, who))
+            every, busy = chain(first, rest), self._others_see(who)
+            free = (r for r in every if r not in busy and board.wants(r, who, self._overlap))
             found = list(islice(free, wanted + _AHEAD))
-            if found:
-                self._reserved[found[0]] = (who, time.monotonic() + _RESERVED)
+            self._seen[who] = (found[0] if found else -1, time.monotonic())
             rows = [self._shown(row, who, reasons.get(row)) for row in found[:wanted]]
         return {"rows": rows, "ahead": found[wanted:], "progress": self._progress(request)}
 
-    def _is_free(self, row: int, who: str) -> bool:
-        """Tell whether somebody should see a row that nobody else looks at."""
-        by, until = self._reserved.get(row, ("", 0.0))
-        busy = by != who and until > time.monotonic()
-        return self._board.wants(row, who, self._overlap) and (self._overlap > 0 or not busy)
+    def _others_see(self, who: str) -> set[int]:
+        """Return the rows that others look at, of which everybody gets one of their own."""
+        late = time.monotonic() - _RESERVED
+        seen = self._seen.items()
+        return {row for one, (row, at) in seen if one != who and at > late and not self._overlap}
 
     def _row(self, request: dict[str, Any]) -> dict[str, Any]:
         row = self._named_rows({"rows": [request.get("row")]})[0]
