@@ -174,7 +174,7 @@ def test_a_picture_outside_the_folder_is_forbidden(tmp_path):
     home = tmp_path / "data"
     home.mkdir()
     (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    lines = ["picture,x", "../secret.png,1", "none.png,2", "none.png,3"]
+    lines = ["picture,x", "../secret.png,1", "none.png,2", "none.png,5"]
     (home / "a.csv").write_text("\n".join(lines) + "\n")
     with opened(home / "a.csv", "--image", "picture") as desk:
         client = Client(make_app(desk, TOKEN, 8765))

@@ -236,7 +236,9 @@ def test_hostile_cells_are_text(chromium, tmp_path):
             page.keyboard.press("/")
             page.keyboard.type(str(row + 1))
             page.keyboard.press("Escape")
-        told = set()
+        told, pictures, marked = set(), [], []
+        page.on("request", lambda one: "/image" in one.url and pictures.append(one.post_data_json))
+        page.on("response", lambda one: "/mark" in one.url and marked.append(one))
         for _ in range(12):
             by_key(page, "<u>class</u>")
             told.add(page.locator(".picture p").text_content())
@@ -244,6 +246,8 @@ def test_hostile_cells_are_text(chromium, tmp_path):
             "No picture: '../../etc/passwd' is outside the folder of the data",
             "No picture: 'none.png' was not found",
         }
+        fetched = {one["row"] for one in pictures}  # also the picture that comes next
+        assert {row for one in marked for row in one.json()["ahead"]} <= fetched
         assert page.locator("body[data-hacked], .row script, .row i, .row u, .row h1").count() == 0
         page.problems = [one for one in page.problems if "status of 40" not in one]  # pictures
         assert page.problems == []
@@ -418,9 +422,10 @@ def test_by_touch(chromium, tmp_path):
         )
         assert small == []
         name = shown_id(page)
-        for button in page.locator(".act button").all():  # at hand without scrolling
-            box = button.bounding_box()
-            assert 0 <= box["y"] < box["y"] + box["height"] <= 844
+        for action in ("a", "b", "Accept", "Skip", "Unsure", "Undo", "Redo"):
+            button = page.locator("section.row").get_by_role("button", name=action).first
+            box = button.bounding_box()  # at hand without scrolling
+            assert 0 <= box["y"] < box["y"] + box["height"] <= 844, action
         page.locator(".classes button").first.tap()
         page.wait_for_function("() => document.body.dataset.number === '1'")
         assert shown_id(page) != name
@@ -509,12 +514,11 @@ def test_keys_and_pointer(chromium, truth, tmp_path):
         assert len(places) == 1  # buttons stay where they are
         for key in ("1", "s", "u", "Enter"):  # one row for a key that is held
             page.keyboard.down(key)
-            for _ in range(3):
-                page.keyboard.down(key)
-            page.keyboard.up(key)
             number += 1
             number_is(page, number)
-            page.wait_for_timeout(100)
+            page.keyboard.down(key)
+            page.wait_for_timeout(150)
+            page.keyboard.up(key)
             assert asked(address, "progress")["number"] == number
             settled(page)
         marks = [one["mark"] for one in answers(address) if one["source"] != "model"]
@@ -531,6 +535,7 @@ def test_keys_and_pointer(chromium, truth, tmp_path):
         classes.first.click()
         number += 1
         number_is(page, number)
+        assert page.evaluate("() => document.activeElement === document.body")
         settled(page)
         page.wait_for_timeout(700)  # till the page has the guess of the newest model
         accepts()
