@@ -214,7 +214,7 @@ export const mount = async (root, ask, page = {}) => {
     state.hit = -1;
     if (map) map.light(found);
   };
-  query.addEventListener("input", () => { clearTimeout(state.typing); state.typing = setTimeout(() => look_for().catch(warn), 150); });
+  query.addEventListener("input", () => { found = null; takeAll.hidden = true; clearTimeout(state.typing); state.typing = setTimeout(() => look_for().catch(warn), 150); });
   search.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (!found) await look_for().catch(warn);
