@@ -10,7 +10,8 @@ from scipy.sparse import csgraph
 from sklearn.datasets import load_digits
 
 from manifoldknn import ManifoldKNNClassifier, suggest
-from manifoldknn.insight.suggestions import uncertainty
+from manifoldknn.insight.ground import bare_ground
+from manifoldknn.insight.suggestions import reasons, uncertainty
 from strategies import problems
 
 any_problem = pytest.mark.filterwarnings("ignore::manifoldknn.exceptions.ManifoldKNNWarning")
@@ -197,3 +198,17 @@ def test_samples_with_labels_are_fitted_first():
     assert found.to_dict() == suggest(model.fit(X, y), 5).to_dict()
     with pytest.raises(ValueError, match="go with samples"):
         suggest(model, 5, y=y)
+
+
+@any_problem
+def test_a_row_that_speaks_for_itself_only_is_told_so():
+    ground = bare_ground(
+        ManifoldKNNClassifier(),
+        np.arange(9.0)[:, None],
+        None,
+        None,
+        must_link=None,
+        cannot_link=None,
+    )
+    told = reasons(ground, np.array([0, 1]), np.array([1, 2]))
+    assert told == ["typical of no other row", "typical of about 2 rows around it"]

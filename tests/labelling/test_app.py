@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from labelling_kit import flowers_desk
+from labelling_kit import flowers_desk, opened
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("starlette", reason="needs manifoldknn[label]")
@@ -120,6 +120,9 @@ def test_scripts_never_write_markup():
         ("image", {"row": 0}, 400),
         ("classes", {"who": "Ann", "old": "none", "new": "x"}, 400),
         ("import", {"who": "Ann", "data": "AAAA"}, 400),
+        ("next", {"who": "Ann", "n": None}, 400),
+        ("next", {"who": "Ann", "n": 0}, 400),
+        ("mark", {"who": "Ann", "rows": [0], "label": "gone", "known": True}, 400),
         ("nothing", {}, 404),
         ("call", {}, 404),
     ],
@@ -160,8 +163,21 @@ def test_there_and_back_through_the_page(client, desk):
     assert desk.labels()[1] == {}
     data = base64.b64encode(exported).decode()
     answer = client.post("/api/import?token=secret", json={"who": "Bob", "data": data}).json()
-    assert (answer["imported"], answer["lost"]) == (2, 0)
+    assert (answer["imported"], answer["lost"], answer["some"]) == (2, 0, [])
     assert desk.labels()[1] == {5: "<b>x</b>", 6: "<b>x</b>"}
     client.post("/api/undo?token=secret", json={"who": "Bob"})
     assert desk.labels()[1] == {}
     assert client.get("/labels.xlsx?token=secret").status_code == 404
+
+
+def test_a_picture_outside_the_folder_is_forbidden(tmp_path):
+    home = tmp_path / "data"
+    home.mkdir()
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    lines = ["picture,x", "../secret.png,1", "none.png,2", "none.png,5"]
+    (home / "a.csv").write_text("\n".join(lines) + "\n")
+    with opened(home / "a.csv", "--image", "picture") as desk:
+        client = Client(make_app(desk, TOKEN, 8765))
+        for row, code in ((0, 403), (1, 400)):
+            answer = client.post("/api/image?token=secret", json={"row": row})
+            assert (answer.status_code, list(answer.json())) == (code, ["error"])

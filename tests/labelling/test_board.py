@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from manifoldknn.labelling.board import Board
+from manifoldknn.labelling.board import Board, plain_name
 from manifoldknn.labelling.journal import Entry
 
 
@@ -69,3 +69,67 @@ def test_a_share_of_rows_is_shown_to_two(overlap):
     said(board, "Bob", n, "", "skip")
     assert not board.wants(n, "Bob", overlap)
     assert board.wants(n, "Ann", overlap)
+
+
+def settled(marks):
+    """Return a board where Cem settled what Ann and Bob said, and then people said more."""
+    board = Board({}, [])
+    said(board, "Ann", 0, "a")
+    said(board, "Bob", 0, "b")
+    board.take(Entry(3, "now", "Cem", "settle", {"rows": [0], "label": "a"}))
+    assert (board.labels, board.conflicts(), board.wants(0, "Dan", 1.0)) == ({0: "a"}, [], False)
+    for who, label, kind in marks:
+        said(board, who, 0, label, kind)
+    return board
+
+
+@pytest.mark.parametrize(
+    ("marks", "label", "conflicts"),
+    [
+        ([("Ann", "b", "label")], "b", []),  # all agree now
+        ([("Dan", "b", "label")], "a", []),  # others still differ
+        ([("Cem", "c", "label")], "c", []),  # corrected by who settled it
+        ([("Cem", "c", "label"), ("Bob", "c", "label"), ("Ann", "c", "label")], "c", []),
+        ([("Cem", "", "unsure")], None, [0]),
+        ([("Cem", "", "none")], None, [0]),
+        ([("Ann", "", "none")], "a", []),
+        ([("Ann", "", "none"), ("Bob", "b", "label")], "a", []),  # one alone is no agreement
+    ],
+)
+def test_what_was_settled_can_be_corrected(marks, label, conflicts):
+    board = settled(marks)
+    assert (board.labels.get(0), board.conflicts()) == (label, conflicts)
+
+
+def test_who_labels_a_second_time_is_blind():
+    board = Board({}, [])
+    said(board, "Ann", 0, "a")
+    said(board, "Ann", 1, "", "skip")
+    blind = {(row, who): board.blind(row, who, 1.0) for row in (0, 1) for who in ("Ann", "Bob")}
+    assert [key for key, is_blind in blind.items() if is_blind] == [(0, "Bob")]
+    assert not board.blind(0, "Bob", 0.0)
+    said(board, "Bob", 0, "a")
+    assert not board.blind(0, "Cem", 1.0)  # nobody else is asked
+
+
+def test_rows_passed_over_are_known():
+    board = Board({}, [])
+    said(board, "Ann", 0, "", "skip")
+    said(board, "Ann", 1, "", "unsure")
+    said(board, "Ann", 2, "", "skip")
+    said(board, "Bob", 2, "b")
+    assert board.passed("Ann") == {0: "skip", 1: "unsure"}
+    assert board.passed("Bob") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " \xa0", "a\x07", "a\nb", "a\u2028b", "a\u202eb", "a\u2066b", "\u200c", "\ud800", None],
+)
+def test_what_is_no_name(text):
+    assert plain_name(text) == ""
+
+
+@pytest.mark.parametrize("text", ["a b", "می\u200cخواهم", "\U0001f469\u200d\U0001f680", "<b>x</b>"])
+def test_names_stay_as_they_are(text):
+    assert plain_name(text.replace(" ", "\xa0")) == text

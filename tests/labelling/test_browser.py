@@ -236,14 +236,19 @@ def test_hostile_cells_are_text(chromium, tmp_path):
             page.keyboard.press("/")
             page.keyboard.type(str(row + 1))
             page.keyboard.press("Escape")
-        told = set()
+        told, pictures, shown = set(), [], {shown_id(page)}
+        page.on("request", lambda one: "/image" in one.url and pictures.append(one.post_data_json))
         for _ in range(12):
             by_key(page, "<u>class</u>")
+            shown.add(shown_id(page))
             told.add(page.locator(".picture p").text_content())
         assert told == {
             "No picture: '../../etc/passwd' is outside the folder of the data",
             "No picture: 'none.png' was not found",
         }
+        assert {one["row"] for one in pictures} - {
+            int(name) - 1 for name in shown
+        }  # what comes next
         assert page.locator("body[data-hacked], .row script, .row i, .row u, .row h1").count() == 0
         page.problems = [one for one in page.problems if "status of 40" not in one]  # pictures
         assert page.problems == []
@@ -418,6 +423,10 @@ def test_by_touch(chromium, tmp_path):
         )
         assert small == []
         name = shown_id(page)
+        for action in ("a", "b", "Accept", "Skip", "Unsure", "Undo", "Redo"):
+            button = page.locator("section.row").get_by_role("button", name=action).first
+            box = button.bounding_box()  # at hand without scrolling
+            assert 0 <= box["y"] < box["y"] + box["height"] <= 844, action
         page.locator(".classes button").first.tap()
         page.wait_for_function("() => document.body.dataset.number === '1'")
         assert shown_id(page) != name
@@ -465,3 +474,215 @@ def test_in_a_notebook(chromium, tmp_path):
         page.get_by_role("tab", name="People").click()
         assert page.locator(".tip").is_hidden()
         page.close()
+
+
+def number_is(page, number):
+    page.wait_for_function("(n) => document.body.dataset.number === n", arg=str(number))
+
+
+_SLOW_SEARCH = """() => {
+  const fetched = window.fetch;
+  window.fetch = async (url, how) => {
+    const told = await fetched(url, how);
+    if (how.body.includes('"words":"ri"')) await new Promise((done) => setTimeout(done, 900));
+    return told;
+  };
+}"""
+# Pixels of the map in the colour of a class.
+_COLORED = """(color) => {
+  const canvas = document.querySelector('.map canvas'), pen = canvas.getContext('2d');
+  const wanted = [1, 3, 5].map((k) => parseInt(color.slice(k, k + 2), 16));
+  const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let i = 0; i < data.length; i += 4) found += wanted.every((v, k) => data[i + k] === v);
+  return found;
+}"""
+_PICTURE = "() => document.querySelector('.map canvas').toDataURL()"
+
+
+def test_keys_and_pointer(chromium, truth, tmp_path):
+    names = "alpine", "marsh", "meadow"
+    with served(flowers(tmp_path), "--id", "id", "--classes", ",".join(names)) as (address, _):
+        page = opened(chromium, address)
+        page.wait_for_selector("body[data-map='600']")
+        classes = page.locator(".classes button")
+        number, places = 0, set()
+        for _ in range(6):
+            places.add(classes.first.bounding_box()["y"])
+            by_key(page, truth[shown_id(page)])
+            number += 1
+        settled(page)
+        assert len(places) == 1  # buttons stay where they are
+        for key in ("1", "s", "u", "Enter"):  # one row for a key that is held
+            page.keyboard.down(key)
+            number += 1
+            number_is(page, number)
+            page.keyboard.down(key)
+            page.wait_for_timeout(150)
+            page.keyboard.up(key)
+            assert asked(address, "progress")["number"] == number
+            settled(page)
+        marks = [one["mark"] for one in answers(address) if one["source"] != "model"]
+        assert sorted(marks) == ["label"] * 8 + ["skip", "unsure"]
+
+        def accepts():  # Enter gives the guess, whatever the pointer pressed before
+            page.wait_for_selector(".guess b")
+            name, guess = shown_id(page), page.locator(".guess b").text_content()
+            page.keyboard.press("Enter")
+            number_is(page, number + 1)
+            (told,) = [one for one in answers(address) if one["id"] == name]
+            assert (told["source"], f"Guess: {told['label']}") == ("person", guess)
+
+        classes.first.click()
+        number += 1
+        number_is(page, number)
+        assert page.evaluate("() => document.activeElement === document.body")
+        settled(page)
+        page.wait_for_timeout(700)  # till the page has the guess of the newest model
+        accepts()
+        number += 1
+        settled(page)
+        # Rows seen before, and back.
+        page.wait_for_selector(".guess b")
+        last = shown_id(page)
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_function(
+            "(id) => !document.querySelector('h2').textContent.endsWith(id)", arg=last
+        )
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function(
+            "(id) => document.querySelector('h2').textContent.endsWith(id)", arg=last
+        )
+        # The map: a dot under the pointer, the row of it, then Enter.
+        box = page.locator(".map").bounding_box()
+        for place in range(40, int(box["width"]) - 40, 6):
+            at = box["x"] + place, box["y"] + box["height"] / 2
+            page.mouse.move(*at)
+            page.wait_for_timeout(40)
+            tip = page.locator(".tip")
+            if tip.is_visible() and "guess" in tip.text_content():
+                break
+        dot = page.locator(".tip b").text_content()
+        page.mouse.click(*at)
+        page.wait_for_function(
+            "(id) => document.querySelector('h2').textContent.endsWith(id)", arg=dot
+        )
+        accepts()
+        number += 1
+        settled(page)
+        for move in ("wheel", "drag"):
+            before = page.evaluate(_PICTURE)
+            page.mouse.move(*at)
+            if move == "wheel":
+                page.keyboard.down("Control")
+                page.mouse.wheel(0, -300)
+                page.keyboard.up("Control")
+            else:
+                page.mouse.down()
+                page.mouse.move(at[0] + 60, at[1] + 30, steps=3)
+                page.mouse.up()
+            page.wait_for_timeout(150)
+            assert page.evaluate(_PICTURE) != before, move
+        page.get_by_role("button", name="Show all").click()
+        # Without the guess nothing tells of it.
+        colors = asked(address, "start")["colors"]
+        page.evaluate("() => document.activeElement.blur()")
+        shown = [page.evaluate(_COLORED, colors[k]) for k in range(3)]
+        page.wait_for_selector(".guess b")
+        page.keyboard.press("g")
+        page.wait_for_timeout(150)
+        hidden = [page.evaluate(_COLORED, colors[k]) for k in range(3)]
+        assert 0 < sum(hidden) < sum(shown) / 4, (shown, hidden)  # dots of given labels
+        assert page.locator(".guess").count() == 0
+        assert page.locator(".why").text_content() == "Why this row: the model asks for it"
+        page.keyboard.press("g")
+        page.wait_for_selector(".guess b")
+        # A button that a key pressed keeps Enter.
+        classes.nth(1).focus()
+        page.keyboard.press("Enter")
+        number += 1
+        number_is(page, number)
+        assert classes.nth(1).evaluate("(one) => one === document.activeElement")
+        # A renamed class is in no guess any more.
+        page.get_by_role("tab", name="Progress").click()
+        page.get_by_role("button", name="Rename or merge meadow").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.type("lea")
+        page.keyboard.press("Enter")
+        number += 1
+        page.wait_for_function("() => !/meadow/.test(document.querySelector('.guess').textContent)")
+        page.get_by_role("tab", name="File").click()
+        for form in ("csv", "parquet", "jsonl"):
+            with page.expect_download() as saved:
+                page.get_by_role("link", name=form.upper()).click()
+            assert saved.value.suggested_filename == f"labels.{form}"
+            assert saved.value.path().stat().st_size > 1000
+        assert page.problems == []
+
+
+def test_search_skipped_rows_and_a_dead_learner(chromium, tmp_path):
+    with served(flowers(tmp_path), "--id", "id", "--classes", "a,b") as (address, _):
+        page = opened(chromium, address)
+        skipped = shown_id(page)
+        page.keyboard.press("s")
+        number_is(page, 1)
+        page.get_by_role("tab", name="Review (1)").click()
+        page.get_by_role("button", name="Go through 1 row").click()
+        page.wait_for_function(
+            "(id) => document.querySelector('h2').textContent.endsWith(id)", arg=skipped
+        )
+        asked(address, "mark", who="Bob", rows=[row for row in range(600) if row != 7], label="a")
+        asked(address, "mark", who="Bob", rows=[7], kind="skip")
+        page.keyboard.press("u")
+        page.wait_for_function("() => document.querySelector('h2').textContent.endsWith('0008')")
+        page.keyboard.press("u")
+        page.wait_for_function(
+            "() => document.querySelector('h2').textContent === 'All rows are done'"
+        )
+        page.get_by_role("button", name="Go through 1 skipped or unsure row").click()
+        page.wait_for_function("() => document.querySelector('h2').textContent === 'Row 0008'")
+        # The last words count, however late earlier ones are answered; Escape ends the search.
+        page.evaluate(_SLOW_SEARCH)
+        page.keyboard.press("/")
+        page.keyboard.type("ri")
+        page.wait_for_timeout(300)
+        page.keyboard.type("dge 0")
+        page.wait_for_timeout(1200)
+        assert page.locator(".search [role=status]").text_content() == "0 rows"
+        page.keyboard.press("Enter")
+        assert shown_id(page) == "0008"
+        page.keyboard.press("Escape")
+        assert page.locator(".search input").input_value() == ""
+        page.wait_for_function("() => !document.querySelector('.search [role=status]').textContent")
+        # A learner that has ended says so.
+        told = asked(address, "progress", who="Ann") | {"error": "MemoryError: too large"}
+        page.route("**/api/progress", lambda route: route.fulfill(json=told))
+        page.wait_for_selector(".banner:not([hidden])")
+        assert (
+            "The model has stopped learning: MemoryError" in page.locator(".banner").text_content()
+        )
+        assert "the model has stopped learning" in page.locator(".summary").text_content()
+        # A curve goes to the right, whatever was undone; values of pixels can be seen.
+        xs, text = page.evaluate(_MADE)
+        assert xs == [34, 184, 334]
+        assert text == "a0.0039b1c0d0.0078"
+        assert page.problems == []
+
+
+_MADE = """async () => {
+  const told = { changed: 0, open: 0, seconds: 1, accuracy: 0.5, low: 0.4, high: 0.6 };
+  const step = (labels) => ({ labels, ...told });
+  const progress = { steps: [step(3), step(5), step(4)], classes: {} };
+  const { progressPanel } = await import('/panels.js'), { rowContent } = await import('/row.js');
+  const panel = progressPanel(progress, {}, {}).find((one) => one.matches('.curve'));
+  const line = panel.querySelector('polyline');
+  const look = { pixels: { names: ['a', 'b', 'c', 'd'], unit: 1 / 255, white: 255 } };
+  const row = { row: 0, cells: [], pixels: btoa('\\x01\\xff\\x00\\x02') };
+  const values = rowContent(row, look, () => null)[1];
+  document.body.append(values);
+  values.open = true;
+  await new Promise((done) => setTimeout(done, 100));
+  const text = values.querySelector('dl').textContent;
+  values.remove();
+  return [line.getAttribute('points').split(' ').map((point) => Number(point.split(',')[0])), text];
+}"""

@@ -1,13 +1,17 @@
 """From nothing to labels: the queue, several people, a new start, bad files."""
 
+import base64
 import time
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from labelling_kit import flower_truth, flowers, flowers_desk, learned, opened
 from manifoldknn.cli.main import main
+from manifoldknn.cli.options import build_parser
 from manifoldknn.labelling.learner import Learner
+from manifoldknn.labelling.project import open_desk
 from manifoldknn.tables.table import TableError
 
 
@@ -145,6 +149,12 @@ def test_labels_of_the_file_count(tmp_path):
         ("a,b\n1,2\n2,3\n3,5\n", ["--overlap", "2"], "must be a number from 0 to 1"),
         ("a,b\n1,2\n2,3\n3,5\n", ["--class-prior", "1,2"], "classes come and go"),
         ("a,b\n1,2\n2,3\n3,5\n", ["--port", "99999"], "65535"),
+        (
+            "a,b\nx,y\nz,w\nu,v\n",
+            ["--text", "a", "--image", "b"],
+            "embeddings of texts or pictures",
+        ),
+        ("a,b\nx,y\nz,w\nu,v\n", ["--text", "a"], "need embeddings as columns"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, capsys, content, options, said):
@@ -168,5 +178,133 @@ def test_a_learner_that_fails_says_so(tmp_path, monkeypatch):
     with flowers_desk(tmp_path) as desk:
         desk._learner._thread.join()
         progress = desk.call("mark", {"who": "Ann", "rows": [0], "label": "x"})["progress"]
-        assert progress["error"] == "MemoryError: too large"
+        assert (progress["error"], progress["working"]) == ("MemoryError: too large", "")
         assert desk.labels()[1] == {0: "x"}
+
+
+def test_nobody_is_told_on_the_map_what_they_should_say_blindly(tmp_path):
+    with flowers_desk(tmp_path, "--overlap", "1", "--classes", "a,b") as desk:
+        for row, name in ((0, "a"), (300, "b")):
+            desk.call("mark", {"who": "Ann", "rows": [row], "label": name})
+        learned(desk)
+
+        def ringed(who):
+            told = desk.call("answers", {"who": who})
+            given, said = (
+                np.frombuffer(base64.b64decode(told[k]), "<i2") for k in ("given", "said")
+            )
+            assert (said[1:300] >= 0).all()
+            assert ((given == -1) | (said == given)).all()
+            assert said[0] == given[0]
+            return np.flatnonzero(given >= 0).tolist()
+
+        assert (ringed("Ann"), ringed("Bob")) == ([0, 300], [])
+        shown = desk.call("next", {"who": "Bob"})["rows"][0]  # what waits for a second opinion
+        assert (shown["row"], shown["why"], shown["guess"], shown["near"]) == (0, None, [], [])
+        desk.call("mark", {"who": "Bob", "rows": [0], "label": "b"})
+        desk.call("settle", {"who": "Bob", "rows": [0], "label": "a"})
+        assert ringed("Bob") == [0]
+        assert [one["row"] for one in desk.call("row", {"row": 5, "who": "Bob"})["near"]] == [0]
+
+
+def test_guesses_follow_renamed_classes_at_once(tmp_path):
+    with flowers_desk(tmp_path) as desk:
+        for row, name in ((0, "a"), (300, "b"), (599, "c")):
+            desk.call("mark", {"who": "Ann", "rows": [row], "label": name})
+        learned(desk)
+        desk._learner.stop()  # nothing is learned from here on
+        before = dict(desk.call("row", {"row": 5, "who": "Ann"})["guess"])
+        desk.call("classes", {"who": "Ann", "old": "b", "new": "c"})
+        after = desk.call("row", {"row": 5, "who": "Ann"})["guess"]
+        assert dict(after) == pytest.approx({"a": before["a"], "c": before["b"] + before["c"]})
+        assert set(desk.column(guessed=True)) == {"a", "c"}
+        assert b"b,model" not in desk.export("csv")
+        desk.call("classes", {"who": "Ann", "old": "c", "new": "d"})
+        desk.call("undo", {"who": "Ann"})
+        guesses = desk.call("row", {"row": 5, "who": "Ann"})["guess"]
+        assert {name for name, _ in guesses} == {"a"}  # of c it is not known yet
+        with pytest.raises(ValueError, match="no class 'b' any more"):
+            desk.call("mark", {"who": "Ann", "rows": [5], "label": "b", "known": True})
+
+
+def test_whoever_skips_gets_other_rows(tmp_path):
+    with flowers_desk(tmp_path) as desk:
+        learned(desk)
+        held = desk.call("next", {"who": "Bob"})["rows"][0]["row"]
+        queue = [row["row"] for row in desk.call("next", {"who": "Ann", "n": 199})["rows"]]
+        assert held not in queue
+        number = desk.call("mark", {"who": "Ann", "rows": queue, "kind": "skip"})["progress"][
+            "number"
+        ]
+        assert desk.call("next", {"who": "Ann", "n": 500})["rows"][399]
+        assert learned(desk)["learned"] == number
+        fresh = desk.call("next", {"who": "Ann", "n": 100})["rows"]
+        assert not {row["row"] for row in fresh} & {*queue}
+        assert all("typical" in row["why"] for row in fresh)  # chosen, not the first of the file
+
+
+def test_rows_passed_over_are_listed(tmp_path):
+    with flowers_desk(tmp_path) as desk:
+        desk.call("mark", {"who": "Ann", "rows": [3, 4], "kind": "skip"})
+        told = desk.call("mark", {"who": "Ann", "rows": [*range(5, 600)], "kind": "unsure"})
+        desk.call("mark", {"who": "Bob", "rows": [0, 1, 2, 4], "label": "x"})
+        assert len(told["rows"]) == 1
+        told = desk.call("next", {"who": "Ann"})
+        assert (told["rows"], told["ahead"], told["progress"]["passed"]) == ([], [], 596)
+        passed = desk.call("review", {"who": "Ann"})["passed"]
+        assert passed[:2] == [
+            {"row": 3, "id": "0004", "kind": "skip"}, {"row": 5, "id": "0006", "kind": "unsure"},
+        ]  # fmt: skip
+        assert desk.call("review", {"who": "Bob"})["passed"] == []
+
+
+def test_the_row_after_is_named_so_that_its_picture_can_be_fetched(tmp_path):
+    with flowers_desk(tmp_path) as desk:
+        learned(desk)
+        told = desk.call("next", {"who": "Ann"})
+        marked = desk.call("mark", {"who": "Ann", "rows": [told["rows"][0]["row"]], "kind": "skip"})
+        assert [row["row"] for row in marked["rows"]] == told["ahead"]
+
+
+def test_dropped_columns_are_not_shown_unless_named(tmp_path):
+    flowers(tmp_path)
+    path = str(tmp_path / "flowers.csv")
+    told = {}
+    for show in ([], ["--show", "site", "height"]):
+        parsed = build_parser().parse_args(["label", path, "--drop", "site", "spotted", *show])
+        desk, _ = open_desk(parsed)
+        told[bool(show)] = list(desk.rows.cells)
+        desk.close()  # also one that was never opened
+    assert "height" in told[False]
+    assert not {"site", "spotted"} & {*told[False]}
+    assert told[True] == ["site", "height"]
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "pictures"),
+    [
+        ("digits", "pixel_{}", True),
+        ("digits", "{}", True),
+        ("random", "measured_{}", False),
+    ],
+)
+def test_pixels_are_the_columns_of_the_file(tmp_path, values, names, pictures):
+    X = load_digits().data[:200].astype(int)  # some columns are constant
+    if values == "random":
+        X = np.random.default_rng(0).random((200, 100)).round(4)
+    header = ",".join(["id", *(names.format(k) for k in range(X.shape[1])), "note"])
+    lines = [",".join([f"r{k}", *map(str, row), "abc"[k % 3]]) for k, row in enumerate(X.tolist())]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([header, *lines]) + "\n")
+    with opened(path, "--id", "id") as desk:
+        shown = desk.call("row", {"row": 7})
+        about = desk.call("start", {})["pixels"]
+        cells = dict(shown["cells"])
+        if pictures:
+            assert (
+                np.frombuffer(base64.b64decode(shown["pixels"]), np.uint8).tolist() == X[7].tolist()
+            )
+            assert about["names"] == [names.format(k) for k in range(64)]
+            assert (about["unit"], about["white"], cells) == (1, 16, {"note": "b"})
+        else:
+            assert (about, "pixels" in shown, len(cells)) == (None, False, 12)

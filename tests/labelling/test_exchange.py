@@ -36,7 +36,7 @@ def answers():
 def test_there_and_back(form):
     content = written(records(IDS, board(), answers()), form)
     marks, lost = imported(content, IDS, "nobody")
-    assert lost == 0
+    assert lost == []
     assert sorted(marks, key=str) == sorted(
         [
             (0, Mark("label", "b", "Ann", "2024-01-01")),
@@ -54,6 +54,7 @@ def test_it_says_who_said_it():
         (1, "person"), (2, "person"), (2, "model"), (3, "person"), (4, "model"), (5, "file"),
     }  # fmt: skip
     assert [one["confidence"] for one in found if one["source"] == "model"] == [0.75, 0.75]
+    assert [one["holds"] for one in found if one["row"] == 1] == [False, False]  # a tie
     table = parquet.read_table(io.BytesIO(written(found, "parquet"))).to_pylist()
     assert table == found
 
@@ -86,7 +87,7 @@ def test_label_studio():
         (1, Mark("skip", "", "4", "")),
         (2, Mark("label", "dog", "4", "")),
     ]
-    assert lost == 1
+    assert lost == ["who?"]
 
 
 @pytest.mark.parametrize(
@@ -96,3 +97,28 @@ def test_label_studio():
 def test_what_is_no_export_is_refused(content):
     with pytest.raises(ValueError, match="nothing to import was found"):
         imported(content, IDS, "me")
+
+
+def test_it_says_which_label_holds():
+    made = board()
+    made.take(Entry(4, "2024-01-04", "Cem", "settle", {"rows": [0], "label": "b"}))
+    found = [one for one in records(IDS, made, answers()) if one["row"] == 1]
+    assert [(one["labeller"], one["holds"]) for one in found] == [
+        ("Ann", True), ("Bob", False), ("Cem", True),
+    ]  # fmt: skip
+
+
+def test_an_unknown_id_is_lost_and_named():
+    lines = [
+        {"id": "NOT-IN-THIS-FILE", "row": 5, "label": "x"},
+        {"id": "", "row": 2, "label": "x"},
+        {"id": None, "row": 77, "label": "x"},
+        {"id": 0, "row": 1, "label": "x"},
+        {"id": "t", "row": 1, "label": "a\xa0b"},
+    ]
+    marks, lost = imported("\n".join(map(json.dumps, lines)).encode(), IDS, "me")
+    assert [(row, mark.label) for row, mark in marks] == [(1, "x"), (4, "a b")]
+    assert lost == ["NOT-IN-THIS-FILE", "row 77", "0"]
+    task = {"inner_id": 5, "data": {"id": "NOT-IN-THIS-FILE", "row": 5}, "annotations": [
+        {"result": [{"value": {"choices": ["dog"]}}]}]}  # fmt: skip
+    assert imported(json.dumps([task]).encode(), IDS, "me") == ([], ["NOT-IN-THIS-FILE"])

@@ -5,7 +5,7 @@ import base64
 import numpy as np
 import pytest
 
-from manifoldknn.labelling.rows import ForbiddenError, Rows, as_pixels
+from manifoldknn.labelling.rows import ForbiddenError, Rows, as_pixels, pixel_columns
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
@@ -50,8 +50,33 @@ def test_search_looks_at_ids_and_cells(rows):
     assert rows.found("10") == sorted({10, *held})
 
 
-def test_pixels_are_one_scale():
-    X = np.random.default_rng(0).random((5, 784)) * 3 + 2
-    found = as_pixels(X)
-    assert (found.min(), found.max(), found.dtype) == (0, 255, np.uint8)
-    assert as_pixels(X[:, :49]) is None
+GRAY = np.random.default_rng(0).integers(256, size=(6, 64)).astype(float)
+
+
+def pixels(X):
+    return as_pixels([f"p{k}" for k in range(64)], [list(X[:3].T), list(X[3:].T)])
+
+
+def test_whole_numbers_and_255ths_are_pixels():
+    for X, unit in ((GRAY, 1), (np.round(GRAY / 255, 4), 1 / 255)):
+        found = pixels(X)
+        np.testing.assert_array_equal(found.values, GRAY)
+        assert (found.unit, found.about()["white"]) == (unit, 255)
+    assert pixels(GRAY % 17).about()["white"] == 16
+
+
+@pytest.mark.parametrize(
+    "X", [GRAY + 1, -GRAY, GRAY / 3, GRAY / 300, GRAY * np.nan, GRAY + np.inf],
+    ids=["256", "negative", "thirds", "shares", "missing", "infinite"],
+)  # fmt: skip
+def test_measurements_are_no_pixels(X):
+    assert pixels(X) is None
+    assert as_pixels(["p0"], [[["word"]]]) is None
+
+
+def test_columns_of_pixels_are_numbered_and_make_a_square():
+    numbered = [f"{a}x{b}" for a in range(28) for b in range(28)]
+    assert pixel_columns(["label", *numbered, "note"]) == numbered
+    assert pixel_columns(numbered[:-1]) == []
+    assert pixel_columns([f"{name:c}{name}" for name in range(97, 161)]) == []
+    assert pixel_columns([]) == []

@@ -10,6 +10,8 @@ import urllib.request
 import pytest
 
 from labelling_kit import ROOT, flowers
+from manifoldknn.cli.options import build_parser
+from manifoldknn.labelling.serve import serve
 
 pytest.importorskip("starlette", reason="needs manifoldknn[label]")
 pytest.importorskip("uvicorn", reason="needs manifoldknn[label]")
@@ -37,3 +39,16 @@ def test_another_port_is_chosen_and_told(tmp_path):
     assert f"port {port} is taken or not allowed: {other} is used instead" in err
     assert (server.returncode, out) == (0, "")
     assert "interrupted" not in err
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_browser_is_opened_unless_nobody_wants_one(tmp_path, monkeypatch, capsys, caplog, wanted):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
+    caplog.set_level("WARNING", "manifoldknn")  # which is put back afterwards
+    told = ["label", str(flowers(tmp_path)), "--port", "0", *([] if wanted else ["--no-browser"])]
+    serve(build_parser().parse_args(told))
+    address = capsys.readouterr().out.strip()
+    assert "/?token=" in address
+    assert opened == [address] * wanted

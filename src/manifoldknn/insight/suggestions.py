@@ -187,6 +187,8 @@ def _hops(ground: Ground, rows: NDArray[np.intp]) -> NDArray[np.intp]:
 def _reason(classifier: ManifoldKNNClassifier | None, row: int, speaks_for: int, hops: int) -> str:
     if classifier is None:
         place = "" if hops < 0 else f", {hops} edges from the nearest label"
+        if speaks_for < 2:
+            return f"typical of no other row{place}"
         return f"typical of about {speaks_for} rows around it{place}"
     shares = classifier.label_distributions_[row]
     like = f"; speaks for about {speaks_for} rows" if speaks_for > 1 else ""

@@ -7,8 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
+from unicodedata import bidirectional, category
 
 from manifoldknn.labelling.journal import Entry
+
+_CONTROLS = {"Cc", "Cs", "Zl", "Zp"}  # categories of characters that no name has
+_TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,9 @@ class Board:
     """Labels, classes and people, after any number of entries.
 
     `given` are labels that came with the file; what people say holds before them. Where people
-    differ the majority holds, and nobody where there is none, until somebody settles it.
+    differ the majority holds, and nobody where there is none, until somebody settles it. That holds
+    until a later label makes all who label the row agree, or until who settled it says something
+    else: another label holds instead, anything else opens the row again.
     """
 
     def __init__(self, given: Mapping[int, str], classes: Iterable[str]) -> None:
@@ -70,6 +76,15 @@ class Board:
         of_row.pop(mark.who, None)
         if mark.kind != "none":
             of_row[mark.who] = mark
+        if row not in self.settled:
+            return
+        said = list(self.said(row).values())
+        if mark.who == self.settled[row].who:
+            del self.settled[row]
+            if mark.kind == "label":
+                self.settled[row] = mark
+        elif mark.kind == "label" and len(said) > 1 and len(set(said)) == 1:
+            del self.settled[row]
 
     def _rename(self, old: str, new: str) -> list[int]:
         """Give a class another name, perhaps that of another class."""
@@ -112,6 +127,14 @@ class Board:
             if row not in self.settled and len(set(self.said(row).values())) > 1
         )
 
+    def passed(self, who: str) -> dict[int, str]:
+        """Return the rows without a label that somebody skipped or is unsure of, and which."""
+        return {
+            row: of_row[who].kind
+            for row, of_row in self.marks.items()
+            if row not in self.labels and who in of_row and of_row[who].kind != "label"
+        }
+
     def agreement(self) -> list[dict[str, Any]]:
         """Return for any two people how many rows both labelled, how many alike, and Cohen's κ.
 
@@ -141,3 +164,23 @@ class Board:
             return False
         shared = (row * 2654435761) % 2**32 < overlap * 2**32
         return len(self.said(row)) < (2 if shared else 1)
+
+    def blind(self, row: int, who: str, overlap: float) -> bool:
+        """Tell whether somebody should label a row without knowing what others called it."""
+        return overlap > 0 and bool(self.said(row)) and self.wants(row, who, overlap)
+
+
+def plain_name(text: object) -> str:
+    r"""Return a name of a class or a person with plain blanks, "" if it is none.
+
+    Marks that join letters are part of names; those that turn the direction of writing are not.
+
+    >>> plain_name(" a\xa0b"), plain_name("می\u200cخواهم"), plain_name("a\tb"), plain_name("\u200c")
+    ('a b', 'می\u200cخواهم', '', '')
+    """
+    if not isinstance(text, str):
+        return ""
+    name = "".join(" " if category(letter) == "Zs" else letter for letter in text).strip()
+    kinds = {category(letter) for letter in name}
+    turns = {bidirectional(letter) for letter in name} & _TURNS
+    return "" if turns or kinds & _CONTROLS or not kinds - {"Cf"} else name

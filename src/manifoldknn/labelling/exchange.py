@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from manifoldknn.labelling.board import Board, Mark
+from manifoldknn.labelling.board import Board, Mark, plain_name
 from manifoldknn.labelling.learner import Answers
 
 FORMATS = {
@@ -16,14 +16,15 @@ FORMATS = {
     "parquet": "application/vnd.apache.parquet",
     "jsonl": "application/jsonl",
 }
-COLUMNS = ("row", "id", "label", "source", "labeller", "time", "confidence", "mark")
+COLUMNS = ("row", "id", "label", "source", "labeller", "time", "confidence", "mark", "holds")
 _KINDS = ("label", "skip", "unsure")
 
 
 def records(ids: Sequence[str], board: Board, answers: Answers | None) -> Iterator[dict[str, Any]]:
     """Yield a record for everything that somebody said of a row; of other rows what the model says.
 
-    Rows count from 1. Source is "person", "file" or "model".
+    Rows count from 1. Source is "person", "file" or "model"; `holds` tells which of several labels
+    counts.
     """
     for row, name in enumerate(ids):
         base = dict.fromkeys(COLUMNS) | {"row": row + 1, "id": name}
@@ -38,11 +39,12 @@ def records(ids: Sequence[str], board: Board, answers: Answers | None) -> Iterat
                 "labeller": mark.who,
                 "time": mark.at,
                 "mark": mark.kind,
+                "holds": mark.label == board.labels.get(row),
             }
         if any(mark.kind == "label" for mark in marks):
             continue
         if row in board.given:
-            yield base | {"label": board.given[row], "source": "file"}
+            yield base | {"label": board.given[row], "source": "file", "holds": True}
         elif answers is not None:
             code = int(answers.codes[row])
             if code >= 0:
@@ -70,21 +72,23 @@ def written(found: Iterable[dict[str, Any]], form: str) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
-    kinds = {"row": pa.int64(), "confidence": pa.float64()}
+    kinds = {"row": pa.int64(), "confidence": pa.float64(), "holds": pa.bool_()}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
     buffer = io.BytesIO()
     parquet.write_table(pa.Table.from_pylist(listed, schema=schema), buffer)
     return buffer.getvalue()
 
 
-def imported(content: bytes, ids: Sequence[str], who: str) -> tuple[list[tuple[int, Mark]], int]:
-    """Return what people said of rows in a file of another program, and how many items were lost.
+def imported(
+    content: bytes, ids: Sequence[str], who: str
+) -> tuple[list[tuple[int, Mark]], list[str]]:
+    """Return what people said of rows in a file of another program, and the items that were lost.
 
     The format is found out. Answers of a model are left out. Rows are found by their id, or by
-    their number; `who` is said to have made what has no name.
+    their number if they have none; `who` is said to have made what has no name.
     """
     place = {name: row for row, name in enumerate(ids)}
-    marks, lost = [], 0
+    marks, lost = [], []
     try:
         items = _items(content)
     except (ValueError, csv.Error, OSError, AttributeError, TypeError):
@@ -95,23 +99,25 @@ def imported(content: bytes, ids: Sequence[str], who: str) -> tuple[list[tuple[i
             "JSON of Label Studio"
         )
     for item in items:
-        row = place.get(str(item.get("id")))
-        if row is None:
-            number = str(item.get("row") or "")
-            row = int(number) - 1 if number.isdigit() and len(number) < 12 else -1
-        label = str(item.get("label") or "").strip()
+        name, number = (_text(item.get(key)) for key in ("id", "row"))
+        row = place.get(name, -1)
+        if not name and number.isdecimal() and len(number) < 12:
+            row = int(number) - 1
+        label = _text(item.get("label")).strip()
         kind = str(item.get("mark") or (label and "label"))
         if not kind or (item.get("source") or "person") != "person":  # nobody said anything
             continue
-        said_by = str(item.get("labeller") or who)
-        sound = (
-            kind in _KINDS and (kind == "label") == bool(label) and (label + said_by).isprintable()
-        )
-        if not (sound and 0 <= row < len(ids)):
-            lost += 1
-            continue
-        marks.append((row, Mark(kind, label, said_by, str(item.get("time") or ""))))
+        said_by, plain = plain_name(str(item.get("labeller") or who)), plain_name(label)
+        sound = said_by and kind in _KINDS and (kind == "label") == bool(label) == bool(plain)
+        if sound and 0 <= row < len(ids):
+            marks.append((row, Mark(kind, plain, said_by, _text(item.get("time")))))
+        else:
+            lost.append(name or f"row {number}")
     return marks, lost
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _items(content: bytes) -> list[dict[str, Any]]:
@@ -146,6 +152,6 @@ def _of_task(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "row": row,
             "label": None if skipped else choices[0],
             "mark": "skip" if skipped else "label",
-            "labeller": None if by is None else f"{by}",
+            "labeller": by,
             "time": annotation.get("created_at"),
         }

@@ -96,15 +96,16 @@ class News:
 class Learner:
     """Learns in a thread of its own.
 
-    `labels` returns the number of the last entry and the labels that hold; `keep` is told every
-    new queue before anybody sees it; `queue` is the one of an earlier session, if any.
+    `labels` returns the number of the last entry, the labels that hold, and other rows that people
+    have seen; `keep` is told every new queue before anybody sees it; `queue` is the one of an
+    earlier session, if any.
     """
 
     def __init__(
         self,
         X: NDArray[Any],
         estimator: ManifoldKNNClassifier,
-        labels: Callable[[], tuple[int, dict[int, str]]],
+        labels: Callable[[], tuple[int, dict[int, str], list[int]]],
         keep: Callable[[dict[str, Any]], None],
         queue: dict[str, Any] | None = None,
     ) -> None:
@@ -118,6 +119,7 @@ class Learner:
         self._judging = False
         self._judged: _Judged | None = None
         self._known: dict[int, str] = {}
+        self._passed: list[int] = []  # rows that people have seen and left without a label
         self._n_quick = 0  # fits since one that hid labels
         self._bell, self._asked, self._stopped = Condition(), time.perf_counter(), False
         self._lengths: Any = None  # of the edges of the graph
@@ -143,7 +145,8 @@ class Learner:
         with self._bell:
             self._stopped = True
             self._bell.notify()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _run(self) -> None:
         with warnings.catch_warnings():
@@ -290,7 +293,7 @@ class Learner:
     def _learn(self, *, full: bool) -> None:
         start = time.perf_counter()
         asked = self._asked
-        number, labels = self._labels()
+        number, labels, self._passed = self._labels()
         wanted = labels or {0: _NOBODY}
         changed = {
             row: wanted.get(row, "")
@@ -350,7 +353,8 @@ class Learner:
         if self._stored["number"] == self._heard:
             return
         ground = self._now(self._clf, self._known)
-        rows, speaks_for = self._candidates.ranked(ground, _QUEUE)
+        seen = np.union1d(ground.labeled, np.array(self._passed, dtype=np.intp))
+        rows, speaks_for = self._candidates.ranked(replace(ground, labeled=seen), _QUEUE)
         queue = {
             "number": self._heard,
             "rows": rows.tolist(),

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from manifoldknn.labelling.board import plain_name
 from manifoldknn.labelling.desk import Desk
 from manifoldknn.labelling.journal import Journal, file_fingerprint
-from manifoldknn.labelling.rows import Rows, as_pixels
+from manifoldknn.labelling.rows import Pixels, Rows, as_pixels, pixel_columns
 from manifoldknn.tables.inputs import is_stream
 from manifoldknn.tables.session import Session, open_input, prepare
-from manifoldknn.tables.table import TableError
+from manifoldknn.tables.table import Table, TableError
 
 _MOST_COLUMNS = 12  # that are shown unless somebody chooses
 
@@ -37,8 +38,11 @@ def open_desk(options: argparse.Namespace) -> tuple[Desk, list[str]]:
     if not isinstance(options.class_prior, str | None):
         raise TableError("--class-prior: classes come and go here, so say equal or labeled")
     options.must_link = options.cannot_link = None
+    hidden = {options.label, options.id, options.image, *table.index_names, *(options.drop or ())}
+    shown = [name for name in table.names if name not in hidden]
+    pixels = None if options.show or options.image else _pixels(table, shown)
     session, X, _ = prepare(table, options)
-    rows = _rows(path, session, X, options)
+    rows = _rows(path, session, X, shown, pixels, options)
     place = Path(options.journal or f"{path}.labels.sqlite")
     journal = Journal(place, file_fingerprint(path), path.name)
     classes = [name.strip() for name in options.classes.split(",")] if options.classes else []
@@ -49,26 +53,40 @@ def open_desk(options: argparse.Namespace) -> tuple[Desk, list[str]]:
     return desk, [*session.notes, f"labels are kept in {place}"]
 
 
-def _rows(path: Path, session: Session, X: Any, options: argparse.Namespace) -> Rows:
-    """Return what people see: chosen columns, or the first that say something."""
+def _rows(
+    path: Path,
+    session: Session,
+    X: Any,
+    names: list[str],
+    pixels: Pixels | None,
+    options: argparse.Namespace,
+) -> Rows:
+    """Return what people see: chosen columns, or the first of `names` that say something."""
     table, labels = session.table, session.labels
-    pixels = as_pixels(X) if not (options.show or options.image) else None
-    silent = {use.name for use in session.columns if use.plain or use.kind in ("label", "id")}
-    silent |= {options.image, *table.index_names}
-    names = [name for name in table.names if name not in silent]
-    names = options.show or (names[:_MOST_COLUMNS] if pixels is None else [])
+    silent = {use.name for use in session.columns if use.plain}
+    silent.update(pixels.names if pixels else ())
+    names = options.show or [name for name in names if name not in silent][:_MOST_COLUMNS]
     names = [name for name in names if name != options.text]
     names = [options.text, *names] if options.text else names
     image = [options.image] if options.image else []
+    given = np.flatnonzero(labels != "").tolist()
     texts = table.texts(list(dict.fromkeys([*names, *image])))
     return Rows(
         name=path.name,
         ids=[str(name) for name in session.ids.tolist()],
         cells={name: texts[name] for name in names},
         X=X,
-        given={int(row): str(labels[row]) for row in np.flatnonzero(labels != "")},
+        given={row: plain_name(labels[row]) or labels[row] for row in given},
         text=options.text,
         image=texts[options.image] if options.image else None,
         folder=path.parent,
         pixels=pixels,
     )
+
+
+def _pixels(table: Table, names: list[str]) -> Pixels | None:
+    """Return rows as pictures, if columns are called like pixels and hold such values."""
+    names = pixel_columns(names)
+    if not names or any(table.kind(name) not in ("text", "number") for name in names):
+        return None
+    return as_pixels(names, table.chunks(names))

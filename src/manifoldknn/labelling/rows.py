@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
@@ -20,10 +22,24 @@ _PICTURES = {
 }  # fmt: skip
 _LARGEST = 32 << 20  # bytes of a picture
 _LEAST_SIDE = 8  # of a row that is a picture
+_ROUNDED = 0.02  # of a pixel: shares of 255 may have been written with four digits
 
 
 class ForbiddenError(Exception):
     """A file that nobody may see."""
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Rows as gray squares, and what their values are."""
+
+    names: list[str]  # of the columns
+    values: NDArray[np.uint8]
+    unit: float  # that they count
+
+    def about(self) -> dict[str, Any]:
+        """Return what all rows have in common."""
+        return {"names": self.names, "unit": self.unit, "white": max(1, int(self.values.max()))}
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,7 @@ class Rows:
     text: str | None = None  # column that is read in full
     image: Sequence[str] | None = None  # paths of pictures
     folder: Path | None = None  # that holds them
-    pixels: NDArray[np.uint8] | None = None
+    pixels: Pixels | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -52,7 +68,7 @@ class Rows:
         if self.image is not None:
             shown["image"] = self.image[row]
         if self.pixels is not None:
-            shown["pixels"] = base64.b64encode(self.pixels[row].tobytes()).decode()
+            shown["pixels"] = base64.b64encode(self.pixels.values[row].tobytes()).decode()
         return shown
 
     def brief(self, row: int) -> str:
@@ -93,14 +109,35 @@ class Rows:
         return {"type": kinds[0], "data": base64.b64encode(content).decode()}
 
 
-def as_pixels(X: NDArray[Any]) -> NDArray[np.uint8] | None:
-    """Return rows as gray squares, if their number of values is a square of at least 8.
+def pixel_columns(names: Iterable[str]) -> list[str]:
+    """Return the columns of one name but for the numbers in it, if there may be a square of them.
 
-    >>> as_pixels(np.linspace(0, 1, 64)[None])[0, [0, -1]].tolist(), as_pixels(np.ones((1, 65)))
-    ([0, 255], None)
+    >>> len(pixel_columns(["id", *(f"px{k}" for k in range(64))])), pixel_columns(["px1", "px2"])
+    (64, [])
     """
-    side = isqrt(X.shape[1])
-    if side < _LEAST_SIDE or side * side != X.shape[1]:
-        return None
-    low, high = float(X.min()), float(X.max())
-    return np.round((X - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)
+    alike = defaultdict(list)
+    for name in names:
+        alike[re.sub(r"\d+", "0", name)].append(name)
+    found = max(alike.values(), key=len, default=[])
+    side = isqrt(len(found))
+    return found if side >= _LEAST_SIDE and side * side == len(found) else []
+
+
+def as_pixels(names: list[str], blocks: Iterable[Sequence[Any]]) -> Pixels | None:
+    """Return columns, which come in blocks of rows, as pixels.
+
+    None unless all values are whole numbers from 0 to 255, or such numbers divided by 255.
+    """
+    unit, found = 0.0, []
+    for columns in blocks:
+        if any(isinstance(column, list) for column in columns):  # of text
+            return None
+        values = np.stack(columns, axis=1)
+        if not np.isfinite(values).all():
+            return None
+        unit = unit or (1 / 255 if values.max() <= 1 else 1.0)
+        whole = np.round(values / unit)
+        if not ((whole >= 0) & (whole <= 255) & (abs(values / unit - whole) < _ROUNDED)).all():
+            return None
+        found.append(whole.astype(np.uint8))
+    return Pixels(names, np.concatenate(found), unit)

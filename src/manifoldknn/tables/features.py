@@ -141,7 +141,10 @@ class FeatureStep:
             raise TableError(f"column {name!r} cannot be a feature ({reason}): leave it out")
         if not plans:
             some = "; ".join(use.warning or f"{use.name}: {use.how}" for use in uses[:3])
-            raise TableError(f"no column is left to tell rows apart ({some or 'no other columns'})")
+            raise TableError(
+                f"no column is left to tell rows apart ({some or 'no other columns'}): texts and "
+                "pictures need embeddings as columns"
+            )
         joint = [plan for plan in plans if plan.name in set(table.together)]
         if joint:
             of_joint = [p for p in profiles if p.name in {plan.name for plan in joint}]

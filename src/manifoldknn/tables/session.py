@@ -285,7 +285,10 @@ def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -
         without.update(index)
     used = [name for name in kept if name not in without]
     if not used:
-        raise TableError("no column is left for features: name some with --features")
+        raise TableError(
+            "no column is left for features: name some with --features, or add columns with "
+            "embeddings of texts or pictures"
+        )
     return used
 
 

@@ -10,22 +10,34 @@ const pause = 500; // milliseconds between questions how things stand
 
 // `ask(name, question)` promises an answer; `page` tells what a page has and a notebook has not.
 export const mount = async (root, ask, page = {}) => {
-  const state = { row: null, chosen: [], back: [], forward: [], busy: 0, hideGuess: false, progress: null, seen: "" };
-  let who = page.who || "me", map = null, found = null, stopped = false;
+  const state = { row: null, chosen: [], again: [], back: [], forward: [], busy: 0, hideGuess: false, progress: null, seen: "" };
+  let who = page.who || "me", map = null, found = null, stopped = false, failed = null;
   const banner = make("div", { class: "banner", role: "alert", hidden: true });
   const status = make("p", { class: "status", role: "status" });
   const line = make("p", { class: "soft summary" });
   const call = async (name, question = {}) => {
     try {
       const answer = await ask(name, { who, ...question });
-      if (banner.dataset.call === name) banner.hidden = true; // what failed works again
+      if (failed && failed.call === name) warn(null); // what failed works again
       return answer;
     } catch (error) { throw Object.assign(error, { call: name }); }
   };
-  const warn = (error) => { banner.textContent = error.message; banner.dataset.call = error.call || ""; banner.hidden = false; };
+  const warn = (error) => {
+    failed = error;
+    const learner = state.progress && state.progress.error;
+    const text = [error && error.message, learner && "The model has stopped learning: " + learner + ". Labels are kept all the same."].filter(Boolean).join(" ");
+    if (banner.textContent !== text) banner.textContent = text;
+    banner.hidden = !text;
+  };
 
   const look = await call("start");
   root.classList.add("manifoldknn");
+  const pictures = new Map(); // of the last rows, and of the one that comes next
+  const picture = (row) => {
+    if (!pictures.has(row)) pictures.set(row, call("image", { row }));
+    if (pictures.size > 8) pictures.delete(pictures.keys().next().value);
+    return pictures.get(row);
+  };
   const card = make("div", { class: "cells", tabindex: "0", role: "region", "aria-label": "Values of the row" });
   const title = make("h2"), opinion = make("div", { class: "opinion" });
   const classes = make("div", { class: "classes", role: "group", "aria-label": "Classes" });
@@ -38,7 +50,7 @@ export const mount = async (root, ask, page = {}) => {
     if (remember && state.row && row && state.row.row !== row.row) { state.back.push(state.row.row); state.forward = []; }
     state.row = row;
     title.textContent = state.chosen.length ? counted(state.chosen.length, "chosen row") : row ? "Row " + visible(row.id) : "All rows are done";
-    card.replaceChildren(...(row && !state.chosen.length ? rowContent(row, call) : []));
+    card.replaceChildren(...(row && !state.chosen.length ? rowContent(row, look, picture) : []));
     card.scrollTop = 0;
     tell();
     if (map && row) map.select(row.row);
@@ -47,8 +59,10 @@ export const mount = async (root, ask, page = {}) => {
     const { row } = state;
     opinion.replaceChildren(...(state.chosen.length
       ? [make("p", { text: "A class, skip or unsure is given to all of them at once; one undo takes it back. Escape lets go." })]
-      : row ? rowOpinion(row, state.hideGuess, open) : [make("p", { text: "Export the labels under “File”, or look at the map." })]));
+      : row ? rowOpinion(row, state.hideGuess, open) : [make("p", { text: "Export the labels under “File”, or look at the map." }), ...leftOver()]));
   };
+  const leftOver = () => state.progress && state.progress.passed ? [make("button", { type: "button", text: "Go through " + counted(state.progress.passed, "skipped or unsure row"),
+    onclick: () => one(async () => again((await call("review")).passed.map((passed) => passed.row))) })] : [];
   const open = async (number) => { letGo(); show(await call("row", { row: number })); };
   const letGo = () => { state.chosen = []; if (map) { map.chosen.clear(); map.draw(); } };
   let turn = Promise.resolve();
@@ -58,23 +72,33 @@ export const mount = async (root, ask, page = {}) => {
     turn = turn.then(work).catch(warn).finally(() => { state.busy -= 1; });
     return turn;
   };
-  const goOn = (answer) => { letGo(); show(answer.rows[0] || null); follow(answer.progress); };
-  const mark = (kind, label) => one(async () => {
+  const goOn = async (answer) => {
+    letGo(); follow(answer.progress);
+    show(state.again.length ? await call("row", { row: state.again.shift() }) : answer.rows[0] || null);
+    if (state.row && state.row.image !== undefined) answer.ahead.forEach((row) => picture(row).catch(() => {}));
+  };
+  const again = async (rows) => { state.again = rows; await goOn(await call("next")); };
+  const fresh = async () => { // the same row with what has been learned since, or renamed
+    if (!state.row || state.chosen.length) return;
+    const now = state.row.row, row = await call("row", { row: now });
+    if (state.row && state.row.row === now && !state.chosen.length) { state.row = { ...row, why: row.why || state.row.why }; tell(); }
+  };
+  const mark = (kind, label, known = true) => one(async () => {
     const rows = state.chosen.length ? state.chosen : state.row ? [state.row.row] : [];
     if (!rows.length) return;
-    const answer = await call("mark", { rows, kind, label });
+    const answer = await call("mark", { rows, kind, label, known });
     const what = state.chosen.length ? counted(rows.length, "row") : "Row " + visible(state.row.id);
     status.textContent = what + ": " + (kind === "label" ? visible(label) : kind);
-    goOn(answer);
+    await goOn(answer);
   });
   const travel = (kind) => one(async () => {
     const answer = await call(kind);
     if (answer.nothing) { status.textContent = "Nothing to " + kind; return; }
     letGo();
+    follow(answer.progress);
     status.textContent = kind === "undo" ? "Undone" : "Redone";
     if (answer.n_rows) status.textContent += ": " + counted(answer.n_rows, "row");
     show(kind === "undo" && answer.shown ? answer.shown : answer.rows[0] || null);
-    follow(answer.progress);
   }, true); // who undoes quickly means every one of them
   const step = (from, to) => one(async () => {
     if (!from.length) return;
@@ -97,15 +121,16 @@ export const mount = async (root, ask, page = {}) => {
     back: () => step(state.back, state.forward), forward: () => step(state.forward, state.back),
     name: () => newName.focus(), search: () => { tabs.pick("Map"); query.focus(); },
     map: () => { tabs.pick("Map"); if (map) map.box.focus(); },
-    guess: () => { state.hideGuess = !state.hideGuess; hide.setAttribute("aria-pressed", String(state.hideGuess)); tell(); },
+    guess: () => { state.hideGuess = !state.hideGuess; hide.setAttribute("aria-pressed", String(state.hideGuess)); map.hideGuess = state.hideGuess; map.draw(); tell(); },
     help: () => help.showModal(),
-    escape: () => { letGo(); rest(); show(state.row, false); },
+    escape: () => { letGo(); rest(); show(state.row, false); query.value = ""; look_for().catch(warn); },
+    nothing: () => {},
   };
   naming.addEventListener("submit", (event) => {
     event.preventDefault();
     const name = newName.value.trim();
     if (!name) return;
-    newName.value = ""; rest(); mark("label", name);
+    newName.value = ""; rest(); mark("label", name, false);
   });
   const keyed = (event) => {
     if (event.defaultPrevented || help.open || renaming.open) return;
@@ -115,6 +140,9 @@ export const mount = async (root, ask, page = {}) => {
     if (Array.isArray(action)) actions[action[0]](action[1]); else actions[action]();
   };
   (page.keys || root).addEventListener("keydown", keyed);
+  root.addEventListener("click", (event) => { // what a pointer pressed takes no more keys; what a key pressed does
+    if (event.detail && event.target.closest("button, a, summary")) rest();
+  }, true);
   root.addEventListener("keydown", (event) => { // a notebook does not let Enter through to forms
     const form = event.key === "Enter" && event.target.tagName === "INPUT" && event.target.form;
     if (!form) return;
@@ -131,7 +159,7 @@ export const mount = async (root, ask, page = {}) => {
   renaming.append(renameForm);
   renaming.addEventListener("close", () => {
     const [old, name] = [renaming.dataset.old, renamed.value.trim()];
-    if (renaming.returnValue === "yes" && name && name !== old) one(async () => follow(await call("classes", { old, new: name })));
+    if (renaming.returnValue === "yes" && name && name !== old) one(async () => { follow(await call("classes", { old, new: name })); await fresh(); });
   });
   const rename = (name) => { renaming.dataset.old = name; renameTitle.textContent = "Rename " + visible(name); renamed.value = name; renaming.returnValue = "no"; renaming.showModal(); };
   const showClasses = () => {
@@ -177,15 +205,16 @@ export const mount = async (root, ask, page = {}) => {
   let searching = 0;
   const look_for = async () => {
     const mine = ++searching, words = query.value.trim();
-    found = words ? (await call("search", { words })).found : null;
+    const told = words ? (await call("search", { words })).found : null;
     if (mine !== searching) return;
+    found = told;
     hits.textContent = found ? counted(found.length, "row") + (found.length ? "; Enter opens the next" : "") : "";
     takeAll.hidden = !found || !found.length;
     takeAll.textContent = found ? "Choose " + (found.length === 1 ? "it" : "all " + found.length.toLocaleString("en")) : "";
     state.hit = -1;
     if (map) map.light(found);
   };
-  query.addEventListener("input", () => { clearTimeout(state.typing); state.typing = setTimeout(() => look_for().catch(warn), 150); });
+  query.addEventListener("input", () => { found = null; takeAll.hidden = true; clearTimeout(state.typing); state.typing = setTimeout(() => look_for().catch(warn), 150); });
   search.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (!found) await look_for().catch(warn);
@@ -202,13 +231,13 @@ export const mount = async (root, ask, page = {}) => {
     const row = await call("row", { row: i }).catch(() => null);
     if (!row || (map.hovered !== i && map.selected !== i)) return;
     const words = row.label ? "labelled " + visible(row.label) : row.guess.length && !state.hideGuess ? "guess " + visible(row.guess[0][0]) : "no label";
-    tip.replaceChildren(make("b", { text: visible(row.id) }), " " + words, ...rowContent({ ...row, image: undefined, cells: row.cells.slice(0, 8).map(([name, text]) => [name, text.slice(0, 80)]) }, call));
+    tip.replaceChildren(make("b", { text: visible(row.id) }), " " + words, ...rowContent({ ...row, cells: row.cells.slice(0, 8).map(([name, text]) => [name, text.slice(0, 80)]) }, look));
     const [x, y] = map.place(i);
     tip.style.left = Math.max(4, Math.min(x + 16, map.width - tip.offsetWidth - 4)) + "px";
     tip.style.top = Math.max(4, Math.min(y + 16, map.height - tip.offsetHeight - 4)) + "px";
   };
   const legend = make("ul", { class: "legend" });
-  map = new DotMap(look, { open: (i) => { tip.hidden = true; open(i).catch(warn); }, hover: hovered, choose });
+  map = new DotMap(look, { open: (i) => { tip.hidden = true; open(i).catch(warn); }, hover: hovered, choose, rest });
   const zooms = make("div", { class: "zoom", role: "group", "aria-label": "Zoom" },
     ...[["+", 1.6, "Zoom in"], ["−", 0.625, "Zoom out"]].map(([text, factor, name]) => make("button", { type: "button", text, "aria-label": name, onclick: () => map.zoomAt(factor) })),
     make("button", { type: "button", text: "⤢", "aria-label": "Show all", onclick: () => { map.view.zoom = 1; map.moved(); } }));
@@ -226,8 +255,8 @@ export const mount = async (root, ask, page = {}) => {
   file.addEventListener("change", () => one(async () => {
     const data = (await new Promise((done) => { const reader = new FileReader(); reader.onload = () => done(reader.result); reader.readAsDataURL(file.files[0]); })).split(",")[1] || "";
     const answer = await call("import", { data });
-    status.textContent = counted(answer.imported, "label") + " imported" + (answer.lost ? "; " + answer.lost + " items are of no row here" : "");
-    file.value = ""; follow(answer);
+    status.textContent = counted(answer.imported, "label") + " imported" + (answer.lost ? "; " + counted(answer.lost, "item") + " not of a row here: " + answer.some.map(visible).join(", ") + (answer.lost > answer.some.length ? " …" : "") : "");
+    file.value = ""; follow(answer); await fresh();
   }));
 
   // Keeping up: what others do, and what the model has learned meanwhile.
@@ -237,7 +266,7 @@ export const mount = async (root, ask, page = {}) => {
     const { progress } = state;
     if (tabs.shown === "Progress") panels.Progress.replaceChildren(...progressPanel(progress, look, { rename }));
     if (tabs.shown === "People") panels.People.replaceChildren(...peoplePanel(progress));
-    if (tabs.shown === "Review") panels.Review.replaceChildren(...reviewPanel(await call("review"), { open: (i) => open(i).catch(warn),
+    if (tabs.shown === "Review") panels.Review.replaceChildren(...reviewPanel(await call("review"), { open: (i) => open(i).catch(warn), again: (rows) => one(() => again(rows)),
       settle: (row, label) => one(async () => { await call("settle", { rows: [row], label }); follow(await call("progress")); }) }));
     if (tabs.shown === "Map" && progress.has_map) {
       if (!map.n) { map.setPlaces((await call("map")).places); if (state.row) map.select(state.row.row); }
@@ -250,12 +279,13 @@ export const mount = async (root, ask, page = {}) => {
   };
   const follow = (progress) => {
     state.progress = progress;
-    const seen = progress.version.join();
+    const seen = progress.version.join(), open_ = progress.conflicts + progress.doubts + progress.passed;
     if (state.learned !== undefined && progress.learned !== state.learned) state.updated = new Date();
     state.learned = progress.learned;
     line.textContent = summary(progress, look.n_rows, state.updated);
+    warn(failed);
     root.dataset.learned = String(progress.learned); root.dataset.number = String(progress.number);
-    tabs.buttons.Review.textContent = "Review" + (progress.conflicts + progress.doubts ? " (" + (progress.conflicts + progress.doubts) + ")" : "");
+    tabs.buttons.Review.textContent = "Review" + (open_ ? " (" + open_ + ")" : "");
     showClasses();
     if (seen !== state.seen) { state.seen = seen; refresh().catch(warn); }
   };
@@ -264,10 +294,7 @@ export const mount = async (root, ask, page = {}) => {
     try {
       const learned = state.progress.learned, progress = await call("progress");
       follow(progress);
-      if (progress.learned !== learned && state.row && !state.busy && !state.chosen.length) {
-        const now = state.row.row, fresh = await call("row", { row: now });
-        if (state.row && state.row.row === now && !state.chosen.length) { state.row = { ...fresh, why: fresh.why || state.row.why }; tell(); }
-      }
+      if (progress.learned !== learned && !state.busy) await fresh();
     } catch (error) { warn(error); }
     setTimeout(keepUp, pause);
   };
@@ -280,20 +307,21 @@ export const mount = async (root, ask, page = {}) => {
   const person = make("input", { type: "text", value: who, "aria-label": "Your name", maxlength: "60" });
   person.addEventListener("change", () => one(async () => {
     who = person.value.trim() || "me"; if (page.remember) page.remember(who);
-    state.back = []; state.forward = [];
-    goOn(await call("next"));
+    state.back = []; state.forward = []; state.again = [];
+    await goOn(await call("next"));
   }));
   root.append(
     make("header", {}, make("h1", { text: visible(look.file) }), line,
       make("div", { class: "tools" }, make("label", {}, "Name ", person), hide, make("button", { type: "button", text: "Keys ?", onclick: () => actions.help() }))),
     banner,
-    make("main", {}, make("section", { class: "row", "aria-label": "Row" }, title, card, opinion, classes, naming,
-      make("div", { class: "tools" }, button("Accept guess", "Enter", actions.accept), button("Skip", "S", actions.skip), button("Unsure", "U", actions.unsure),
-        button("Undo", "Ctrl+Z", actions.undo), button("Redo", "Ctrl+Y", actions.redo)), status),
+    make("main", {}, make("section", { class: "row", "aria-label": "Row" }, title, card, opinion, naming,
+      make("div", { class: "act" }, status, classes,
+        make("div", { class: "tools" }, button("Accept", "Enter", actions.accept), button("Skip", "S", actions.skip), button("Unsure", "U", actions.unsure),
+          button("Undo", "Ctrl+Z", actions.undo), button("Redo", "Ctrl+Y", actions.redo)))),
     make("section", { class: "side", "aria-label": "Overview" }, bar, ...Object.values(panels))),
     help, renaming);
   tabs.pick("Map");
-  goOn(await call("next"));
+  await goOn(await call("next"));
   root.dataset.ready = "yes";
   setTimeout(keepUp, pause);
   return () => { stopped = true; };

@@ -12,8 +12,8 @@ export const make = (tag, options = {}, ...children) => {
   return made;
 };
 
-// Control characters and marks that turn the direction of writing, made visible.
-const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+// Control characters and marks that turn the direction of writing, made visible; those that join letters stay.
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 export const visible = (text) => text.replace(/\r\n/g, "\n").replace(hidden, (c) =>
   "⟨" + c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩");
 

@@ -6,7 +6,7 @@ export const keyHelp = [
   ["1 – 9", "label the row with that class"], ["Enter", "accept the guess"], ["N", "name a new class"],
   ["S", "skip the row"], ["U", "unsure"], ["Ctrl+Z", "undo, as often as you like"], ["Ctrl+Y", "redo"],
   ["← →", "rows seen before, and back"], ["/", "search"], ["G", "hide or show the guess"], ["M", "go to the map"],
-  ["Escape", "let go of chosen rows"], ["?", "this list"],
+  ["Escape", "let go of chosen rows, end the search"], ["?", "this list"],
 ];
 
 // Return the action of a key press: a name, or [name, number].
@@ -20,6 +20,7 @@ export const keyAction = (event) => {
   }
   if (event.key === "Escape") return "escape";
   if (field) return null;
+  if (event.repeat && /^([1-9su]|Enter)$/i.test(event.key)) return "nothing"; // nobody saw the rows in between
   if (/^[1-9]$/.test(event.key)) return ["label", Number(event.key) - 1];
   if (event.key === "Enter") return control ? null : "accept";
   const names = { s: "skip", u: "unsure", n: "name", g: "guess", m: "map", "/": "search", "?": "help", ArrowLeft: "back", ArrowRight: "forward" };

@@ -6,7 +6,7 @@ const cells = 128; // along a side of the grid that finds dots under the pointer
 
 export class DotMap {
   constructor(look, on) {
-    this.look = look; this.on = on; this.n = 0; this.lassoing = false;
+    this.look = look; this.on = on; this.n = 0; this.lassoing = this.hideGuess = false;
     this.view = { zoom: 1, x: 0.5, y: 0.5 };
     this.selected = this.hovered = -1; this.chosen = new Set(); this.path = []; this.masks = new Map();
     this.canvas = make("canvas", { "aria-hidden": "true" });
@@ -22,7 +22,6 @@ export class DotMap {
     this.n = this.at.length / 2;
     this.lit = new Uint8Array(this.n).fill(1);
     this.given = this.said = new Int16Array(this.n).fill(-1);
-    this.sure = new Uint8Array(this.n);
     this.grid = Array.from({ length: cells * cells }, () => []);
     for (let i = 0; i < this.n; i++) this.grid[this.cell(this.at[2 * i + 1]) * cells + this.cell(this.at[2 * i])].push(i);
     const range = (axis) => {
@@ -37,7 +36,6 @@ export class DotMap {
   setAnswers(answers) {
     this.given = new Int16Array(unpacked(answers.given).buffer);
     this.said = new Int16Array(unpacked(answers.said).buffer);
-    this.sure = unpacked(answers.sure);
     this.draw();
   }
 
@@ -119,7 +117,7 @@ export class DotMap {
     const plain = this.look.shapes.map((_, shape) => this.mask(shape, size, false));
     for (const bright of [0, 1]) for (let i = 0; i < this.n; i++) {
       if (this.lit[i] !== bright || this.given[i] >= 0) continue;
-      const code = this.said[i], tone = bright ? colors : faded;
+      const code = this.hideGuess ? -1 : this.said[i], tone = bright ? colors : faded;
       if (code < 0) this.stamp(i, plain[0], bright ? gray : faint);
       else this.stamp(i, plain[code % shapes], tone[code % tone.length]);
     }
@@ -258,7 +256,7 @@ export class DotMap {
       if (this.path.length > 2) this.choose(this.inside());
       else if (event.type === "pointerup" && fingers.size === 1 && travelled <= 4) {
         const found = this.nearest(...local(event), event.pointerType === "touch" ? 26 : 14);
-        if (found >= 0) { this.select(found); this.on.open(found); }
+        if (found >= 0) { this.select(found); this.on.open(found); this.on.rest(); }
       }
       this.path = []; fingers.delete(event.pointerId); this.draw();
     };

@@ -2,14 +2,17 @@
 
 import { counted, drawn, make, percent, sign, visible } from "./dom.js";
 
+const most = 100; // rows of a list
+
 const curve = (steps) => {
-  const known = steps.filter((step) => step.accuracy !== null);
+  const newest = new Map(steps.filter((step) => step.accuracy !== null).map((step) => [step.labels, step]));
+  const known = [...newest.values()].sort((a, b) => a.labels - b.labels); // there may have been undo
   if (known.length < 2) return [];
   const first = known[0].labels, last = known.at(-1).labels;
   const x = (step) => (34 + 300 * (step.labels - first) / Math.max(1, last - first)).toFixed(1);
   const y = (share) => (10 + 100 * (1 - share)).toFixed(1);
   const band = known.map((step) => x(step) + "," + y(step.high)).concat(known.toReversed().map((step) => x(step) + "," + y(step.low)));
-  return [drawn("svg", { class: "curve", viewBox: "0 0 344 132", role: "img", "aria-label": "Expected accuracy over the number of labels, now " + percent(known.at(-1).accuracy) },
+  return [drawn("svg", { class: "curve", viewBox: "0 0 344 132", role: "img", "aria-label": "Expected accuracy over the number of labels, now " + percent(steps.findLast((step) => step.accuracy !== null).accuracy) },
     ...[0, 0.5, 1].map((share) => drawn("line", { x1: 34, x2: 334, y1: y(share), y2: y(share), class: "rule" })),
     ...[0, 0.5, 1].map((share) => drawn("text", { x: 30, y: y(share), "text-anchor": "end", "dominant-baseline": "middle" }, 100 * share + " %")),
     drawn("polygon", { points: band.join(" "), class: "band" }),
@@ -22,7 +25,8 @@ export const summary = (progress, rows, updated) => {
   const judged = progress.steps.findLast((one) => one.accuracy !== null);
   if (judged) parts.push("expected accuracy " + percent(judged.accuracy) + " (" + percent(judged.low) + " to " + percent(judged.high) + ")");
   if (step && progress.steps.length > 1) parts.push(counted(step.changed, "answer") + " changed");
-  if (progress.working) parts.push(progress.working + " …");
+  if (progress.error) parts.push("the model has stopped learning");
+  else if (progress.working) parts.push(progress.working + " …");
   else if (updated) parts.push("model updated " + updated.toLocaleTimeString());
   return parts.join(" · ");
 };
@@ -30,7 +34,6 @@ export const summary = (progress, rows, updated) => {
 export const progressPanel = (progress, look, actions) => {
   const step = progress.steps.at(-1), most = Math.max(1, ...Object.values(progress.classes));
   const judged = progress.steps.findLast((one) => one.accuracy !== null), parts = [];
-  if (progress.error) parts.push(make("p", { class: "alert", text: "The model has stopped learning: " + progress.error + ". Labels are kept all the same." }));
   if (judged) {
     parts.push(make("p", { class: "big", text: percent(judged.accuracy) }),
       make("p", { class: "soft", text: "of answers are expected to be right; by chance it may be " + percent(judged.low) + " to " + percent(judged.high) + ". Labels were hidden and had to be found again." }));
@@ -52,8 +55,6 @@ export const progressPanel = (progress, look, actions) => {
   });
   table.append(body);
   if (body.childElementCount) parts.push(make("h3", { text: "Labels per class" }), table);
-  const kinds = progress.kinds;
-  parts.push(make("p", { class: "soft", text: (kinds.skip || 0) + " skipped, " + (kinds.unsure || 0) + " unsure" }));
   return parts;
 };
 
@@ -70,6 +71,13 @@ export const reviewPanel = (review, actions) => {
     " " + Object.entries(conflict.said).map(([who, label]) => visible(who) + " says " + visible(label)).join(", ") + " ",
     ...[...new Set(Object.values(conflict.said))].map((label) => make("button", { type: "button", text: "Settle: " + visible(label), onclick: () => actions.settle(conflict.row, label) })))))
     : make("p", { class: "soft", text: "None." }));
+  parts.push(make("h3", { text: "Skipped and unsure" }));
+  if (review.passed.length) {
+    parts.push(make("p", {}, make("button", { type: "button", text: "Go through " + counted(review.passed.length, "row"), onclick: () => actions.again(review.passed.map((one) => one.row)) })),
+      list(review.passed.slice(0, most).map((one) => make("li", {},
+        make("button", { type: "button", class: "link", text: visible(one.id), onclick: () => actions.open(one.row) }), one.kind === "skip" ? " was skipped" : " is unsure"))));
+    if (review.passed.length > most) parts.push(make("p", { class: "soft", text: "and " + counted(review.passed.length - most, "more row") }));
+  } else parts.push(make("p", { class: "soft", text: "You have skipped no row." }));
   if (review.agreement.length) {
     parts.push(make("h3", { text: "Agreement" }), list(review.agreement.map((one) => make("li", {
       text: one.people.map(visible).join(" and ") + ": " + one.alike + " of " + counted(one.rows, "row") + " alike" +

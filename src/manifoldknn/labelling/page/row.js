@@ -2,28 +2,41 @@
 
 import { make, percent, unpacked, visible } from "./dom.js";
 
-const pixelPicture = (packed) => {
-  const values = unpacked(packed), side = Math.sqrt(values.length);
+const pixelPicture = (values, white) => {
+  const side = Math.sqrt(values.length);
   const canvas = make("canvas", { class: "pixels", width: side, height: side, role: "img", "aria-label": "the row as a picture" });
   const pen = canvas.getContext("2d"), image = pen.createImageData(side, side);
-  values.forEach((value, i) => image.data.set([value, value, value, 255], 4 * i));
+  values.forEach((value, i) => image.data.set([...Array(3).fill(255 * value / white), 255], 4 * i));
   pen.putImageData(image, 0, 0);
   return canvas;
 };
 
-const filePicture = (row, call) => {
+// The values of pixels, once somebody asks for them.
+const pixelValues = (values, { names, unit }) => {
+  const list = make("dl"), box = make("details", {}, make("summary", { text: "Values" }), list);
+  box.addEventListener("toggle", () => list.replaceChildren(...names.flatMap((name, i) =>
+    [make("dt", { text: visible(name) }), make("dd", { text: String(Number((values[i] * unit).toFixed(4))) })])), { once: true });
+  return box;
+};
+
+const filePicture = (row, picture) => {
   const box = make("div", { class: "picture" }), name = visible(row.image);
-  call("image", { row: row.row }).then(
+  picture(row.row).then(
     (found) => box.append(make("img", { alt: name, src: "data:" + found.type + ";base64," + found.data })),
     (error) => box.append(make("p", { class: "soft", text: "No picture: " + error.message })),
   );
   return box;
 };
 
-export const rowContent = (row, call) => {
+// `picture(row)` promises the picture of a row; without it there is none, and no list of all pixels.
+export const rowContent = (row, look, picture) => {
   const parts = [];
-  if (row.pixels) parts.push(pixelPicture(row.pixels));
-  if (row.image !== undefined) parts.push(filePicture(row, call));
+  if (row.pixels) {
+    const values = unpacked(row.pixels);
+    parts.push(pixelPicture(values, look.pixels.white));
+    if (picture) parts.push(pixelValues(values, look.pixels));
+  }
+  if (picture && row.image !== undefined) parts.push(filePicture(row, picture));
   const list = make("dl");
   for (const [name, value] of row.cells) {
     if (name === row.text) parts.push(make("p", { class: "text", dir: "auto", text: visible(value) }));
@@ -37,7 +50,8 @@ const when = (at) => at && !Number.isNaN(Date.parse(at)) ? new Date(at).toLocale
 
 export const rowOpinion = (row, hideGuess, open) => {
   const parts = [];
-  if (row.why) parts.push(make("p", { class: "why" }, make("b", { text: "Why this row: " }), visible(row.why)));
+  const why = hideGuess && row.guess.length ? "the model asks for it" : row.why; // which tells of the guess
+  if (row.why) parts.push(make("p", { class: "why" }, make("b", { text: "Why this row: " }), visible(why)));
   if (row.label) parts.push(make("p", {}, make("b", { text: "Labelled " + visible(row.label) })));
   for (const mark of row.marks) {
     const said = { label: "said " + visible(mark.label), skip: "skipped it", unsure: "was unsure" }[mark.kind], own = row.mine && mark.who === row.mine.who;
