@@ -34,19 +34,20 @@ def serve(options: argparse.Namespace) -> None:
     with closing(_bound(options.port)) as sock:
         port, token = sock.getsockname()[1], secrets.token_urlsafe(24)
         desk, notes = open_desk(options)
-        address = f"http://127.0.0.1:{port}/?token={token}"
-        print(address, flush=True)
-        for note in [*notes, "Ctrl+C ends the server"]:
-            print(f"note        {note}", file=sys.stderr)
-        config = uvicorn.Config(
-            make_app(desk, token, port), log_level="error", access_log=False, lifespan="off",
-            server_header=False, ws="none", timeout_graceful_shutdown=2,
-        )  # fmt: skip
-        logger.setLevel(logging.WARNING)  # the page says what the model does
-        desk.open()
-        if options.browser:
-            webbrowser.open(address)
-        with closing(desk), suppress(KeyboardInterrupt):  # which is how it ends
+        # From here on Ctrl+C is how it ends, and the journal is closed whenever that comes.
+        with closing(desk), suppress(KeyboardInterrupt):
+            address = f"http://127.0.0.1:{port}/?token={token}"
+            print(address, flush=True)
+            for note in [*notes, "Ctrl+C ends the server"]:
+                print(f"note        {note}", file=sys.stderr)
+            config = uvicorn.Config(
+                make_app(desk, token, port), log_level="error", access_log=False, lifespan="off",
+                server_header=False, ws="none", timeout_graceful_shutdown=2,
+            )  # fmt: skip
+            logger.setLevel(logging.WARNING)  # the page says what the model does
+            desk.open()
+            if options.browser:
+                webbrowser.open(address)
             uvicorn.Server(config).run(sockets=[sock])
 
 
