@@ -74,7 +74,7 @@ MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 CASES = {
     "less_than": Case(
         comma(x=odd("<0,5", "> 100", plain=german)).encode(),
-        said=("5 cells with < or >, read as the number",), adds=";0,",
+        said=("5 cells with <, > or ca., read as the number",), adds=";0,",
     ),
     "not_detected": Case(comma(x=odd("n.d.", "ND", "k.A.", plain=german)).encode(),
                          said=("5 missing",)),
@@ -207,7 +207,7 @@ CASES = {
         warned="'x' is left out, though 35 of 40 cells are numbers: correct the others ('broken'"),
     "grades": Case(table(grade=lambda r: ["1", "2", "?", "A", "B"][r % 5]).encode(),
                    NUMBERS | {"grade": "category"}, said=("4 different; 8 missing",)),
-    "about": Case(table(x=odd("ca. 15", "~75")).encode(), said=("5 cells with < or >",)),
+    "about": Case(table(x=odd("ca. 15", "~75")).encode(), said=("5 cells with <, > or ca.",)),
     "a_row_of_units": Case(
         table().replace("\n", "\nmm,kg,\n", 1).encode(), two=False,
         said=("'x': 1 of 41 cells could not be read, so missing ('mm')", "1 row(s) have no value")),

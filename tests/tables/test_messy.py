@@ -72,7 +72,7 @@ def test_a_messy_table_is_as_good_as_a_clean_one(tmp_path, monkeypatch, capsys, 
     for place, name in enumerate(MEASURED):
         assert used[name]["kind"] == "number"
         n_below = (values[:, place] < 0.5).sum()
-        assert f"{n_below} cells with < or >, read as the number" in used[name]["how"]
+        assert f"{n_below} cells with <, > or ca., read as the number" in used[name]["how"]
     left_out = [name for name, column in used.items() if not column["used"]]
     assert left_out == ["Probe", "Reserve", "Bemerkung", "column 11", "column 12"]
     assert (data["features"], data["warnings"]) == (6, [])

@@ -180,7 +180,7 @@ class Count:
     def told(self) -> list[str]:
         """What was done to the cells."""
         marks = [
-            (self.n_bounds, "with < or >, read as the number"),
+            (self.n_bounds, "with <, > or ca., read as the number"),
             *((n_cells, f"with the unit {unit}") for unit, n_cells in self.units.items()),
             (self.n_thousands, "with marks between thousands"),
             (self.n_odd, f"not read, so missing ({self.examples})"),
