@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = (ROOT / "benchmarks" / "results", ROOT / "docs" / "reproduction" / "csv")
 README = ROOT / "README.md"
 HASHES = Path(__file__).with_suffix(".sha256")
+MISSING = "–"  # in a cell: not measured
 
 
 @cache
@@ -110,7 +111,7 @@ def table(name: str) -> tuple[list[str], list[list[str]]]:
 
 def _cell(content: Any, form: str = "", scale: float = 1.0) -> str:
     if content in ("", None):
-        return ""
+        return MISSING
     return format(_number(content) * scale, form) if form else str(content)
 
 
@@ -138,8 +139,8 @@ def _pivot(spec: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
             best[i] = format(min(found), form) if found else None
     rows = []
     for title, numbers in body:
-        texts = ["" if number is None else format(number, form) for number in numbers]
-        rows.append([title, *(f"**{t}**" if t and t == b else t for t, b in zip(texts, best))])
+        texts = [MISSING if number is None else format(number, form) for number in numbers]
+        rows.append([title, *(f"**{t}**" if t == b else t for t, b in zip(texts, best))])
     names = spec.get("names", spec["columns"])
     return [spec.get("corner", ""), *map(str, names)], rows
 

@@ -91,6 +91,7 @@ def test_every_quoted_number_is_in_a_file_and_none_is_left_over():
     quoted = {"values": set(), "tables": set()}
     for path in [*PAGES, *EXAMPLES]:
         text = path.read_text(encoding="utf-8")
+        assert not re.search(r"[A-Z]TEXT\b", text), f"{path} has a place that nothing was put in"
         quoted["values"] |= set(re.findall(r":measured:`(\w+)`", text))
         quoted["tables"] |= set(re.findall(r"\.\. measured:: (\w+)", text))
     readme = measured.README.read_text(encoding="utf-8")
@@ -104,6 +105,7 @@ def test_every_quoted_number_is_in_a_file_and_none_is_left_over():
         head, rows = measured.table(name)
         assert rows
         assert {len(row) for row in rows} == {len(head)}
+        assert all(set(row[1:]) != {measured.MISSING} for row in rows), f"{name}: an empty line"
         assert "not recorded" not in measured.origin(name)
 
 
