@@ -1155,3 +1155,12 @@ def test_bytes_that_are_no_text_are_found_on_their_line(tmp_path, monkeypatch, c
         code, _, err = run(capsys, "classify", "t.csv", "--label", "class", "--must-link", "l.csv")
         assert code == 2
         assert "line 4001 of l.csv cannot be read" in err
+
+
+def test_blanks_around_names_of_columns_do_not_count_in_options_either(tmp_path, capsys):
+    path = tmp_path / "in.csv"
+    rows = "".join(f"{i},{i % 2},{'ab'[i % 2] if i < 6 else ''}\n" for i in range(20))
+    path.write_text(f"number,\u2028x ,class\u2029\n{rows}", encoding="utf-8")
+    asked = ["--label", "class\u2029", "--id", " number", "--features", "x "]
+    assert main(["classify", str(path), *asked, "--quiet", "--out", str(tmp_path / "o.csv")]) == 0
+    assert "number" in capsys.readouterr().out

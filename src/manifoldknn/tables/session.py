@@ -265,6 +265,13 @@ def _check_features(X: NDArray[Any]) -> None:
 
 def _used_columns(table: Table, options: argparse.Namespace, notes: list[str]) -> list[str]:
     """Return the columns to make features of; say which of those named do not exist."""
+
+    def named_so(name: str | None) -> Any:  # blanks around names of columns do not count
+        return name if name is None or name in table.names else name.strip()
+
+    options.label, options.id = named_so(options.label), named_so(options.id)
+    options.features = options.features and [named_so(name) for name in options.features]
+    options.drop = options.drop and [named_so(name) for name in options.drop]
     single = {"--label": options.label, "--id": options.id}
     special = {option: [name] for option, name in single.items() if name is not None}
     named = {"--features": options.features or [], "--drop": options.drop or []}
