@@ -244,9 +244,8 @@ class ExactIndex(NeighborIndex):
         # Rows without a direction are 1 away from all: exactly, whichever of two is asked. So they
         # may be nearer by a rounding than rows at a right angle that were found.
         undirected = np.flatnonzero(self.X[:, -1])[: n_neighbors + 1]
-        found.distances[self.X[found.indices, -1] > 0] = (
-            np.inf
-        )  # they come again, among all of them
+        # Those that were found are taken out, and come again among all of them.
+        found.distances[self.X[found.indices, -1] > 0] = np.inf
         some = np.flatnonzero(found.distances.max(axis=1) >= 1.0)
         if len(some) and len(undirected):
             more = np.tile(undirected, (len(some), 1))
